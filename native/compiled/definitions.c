@@ -146,6 +146,12 @@ void define_metric(int32_t number, const char *name, const char *unit) {
     end();
 }
 
+void define_earlier(int32_t function) {
+    begin("earlier");
+    add_number(function);
+    end();
+}
+
 void define_mark(int32_t number, const char *name) {
     begin("mark");
     add_number(number);

@@ -30,6 +30,8 @@ void define_end(const Totals *totals);
  * NOT_SELECTED. */
 void define_function(int32_t number, const void *function);
 
+/* An invocation of a function began before the program was attached to. */
+void define_earlier(int32_t function);
 /* A feature of a function. */
 void define_feature(int32_t number, int32_t function, const char *name);
 /* The uniform sample of a function is one of priorities of at most so many bits. */

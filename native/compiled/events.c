@@ -4,6 +4,7 @@
 #include "calibration.h"
 #include "definitions.h"
 #include "functions.h"
+#include "invocations.h"
 #include "metrics.h"
 #include "process.h"
 #include "threads.h"
@@ -25,6 +26,7 @@ static Thread *create_thread(void) {
     metrics_begin_thread(thread);
     thread->switched = thread->cpu.flag ? thread->cpu.flag : &cpu_armed;
     thread->quick_gap = recording.clock.kind == CLOCK_TSC && !metrics_wanted && !branches_wanted ? (uint64_t)thread->cpu.gap : 0;
+    if (recording.is_attached) invocations_open_earlier(thread);
     thread->generation = recording.generation;
     return current_thread = thread;
 }

@@ -3,10 +3,15 @@
 #include "invocations.h"
 
 #include "branches.h"
+#include "definitions.h"
 #include "functions.h"
+#include "inject/patches.h"
+#include "inject/unwinding.h"
 #include "metrics.h"
 #include "threads.h"
 #include "vectors.h"
+
+enum { MAX_EARLIER = 256 };
 
 /* ---- stamps ---- */
 
@@ -25,10 +30,16 @@ static inline int64_t stamp_of(Thread *thread, int64_t now) {
 
 /* ---- which invocations are still open ---- */
 
-/* What is open above this invocation was left by longjmp or an exception. */
+/* Whether it began before the program was attached to: its place on the stack is its identity, others have numbers. */
+static int is_earlier(const OpenInvocation *open) { return open->frame && open->frame == (int64_t)open->stack; }
+
+/* What is open above this invocation was left by longjmp or an exception; what began earlier has probably returned. */
 static void bury_above(Thread *thread, OpenInvocation *top) {
+    OpenInvocation *innermost = thread->top, *last = top;
+    while (last < innermost && is_earlier(last + 1)) last++;
     thread->top = top;
-    thread_write(thread, thread->last_stamp, top->frame, 1, -1, -1, EVENT_DEAD);
+    if (last < innermost) thread_write(thread, thread->last_stamp, last->frame, 1, -1, -1, EVENT_DEAD);
+    for (; last > top; last--) thread_write(thread, thread->last_stamp, last->frame, last->number, -1, -1, EVENT_EXIT);
 }
 
 void invocations_bury(Thread *thread, uintptr_t stack) {
@@ -54,17 +65,28 @@ static OpenInvocation *open_of(const Thread *thread, const void *function, uintp
     return NULL;
 }
 
-/* ---- the two events ---- */
-
-/* Where the call stands in its caller: bytes from the start of the caller's code to the last byte of the call (the
- * address that is returned to may belong to another line). -1 if the call was inlined, or if that is not known
- * because the caller may be a function that is not selected. */
-static inline int32_t call_site(const Thread *thread, const void *site, uintptr_t stack) {
-    const OpenInvocation *caller = thread->top;
-    if ((caller->stack & ~IS_READ_AT_END) == stack) return -1;
-    intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
-    return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
+static void open_earlier(Thread *thread, const OpenFrame *frame) {
+    KnownFunction *known = function_find(thread, frame->function);
+    if (!known || known->number == NOT_SELECTED || (thread->top == thread->top_end && !thread_grow(thread))) return;
+    int32_t site = call_site(thread, frame->returns, frame->slot);
+    const OpenInvocation *same = thread->top;
+    while (same > thread->bottom && same->number != known->number) same--;
+    if (same == thread->bottom) define_earlier(known->number);
+    *++thread->top = (OpenInvocation){known->function, frame->slot, (int64_t)frame->slot, known->number, known->size};
+    thread_write(thread, thread->last_stamp, (int64_t)frame->slot, known->number, site, -1, EVENT_RESUME);
 }
+
+void invocations_open_earlier(Thread *thread) {
+    OpenFrame *found = arena_alloc(&thread->arena, MAX_EARLIER * sizeof *found);
+    int64_t overhead = thread->overhead_ns, begun = clock_ns(&recording.clock);
+    int count = found ? frames_find(thread->stack_high, patches_lead_from, found, MAX_EARLIER) : 0;
+    thread->last_stamp = begun - overhead;
+    while (count) open_earlier(thread, &found[--count]);
+    arena_free(&thread->arena, found, MAX_EARLIER * sizeof *found);
+    thread->overhead_ns = overhead + clock_ns(&recording.clock) - begun;
+}
+
+/* ---- the two events ---- */
 
 int invocation_enter(Thread *thread, const void *function, const void *site, uintptr_t stack) {
     KnownFunction *known = function_find(thread, function);

@@ -16,6 +16,18 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
 /* A function ends. returns: where the hook itself returns to, which is `site` if the compiler made the hook's call a
  * jump. */
 void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack);
+/* Where the call stands in its caller, the innermost invocation: bytes from the start of the caller's code to the last byte of
+ * the call (the address that is returned to may belong to another line). -1 if the call was inlined, or if that is not known
+ * because the caller may be a function that is not selected. */
+static inline int32_t call_site(const Thread *thread, const void *site, uintptr_t stack) {
+    const OpenInvocation *caller = thread->top;
+    if ((caller->stack & ~IS_READ_AT_END) == stack) return -1;
+    intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
+    return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
+}
+/* Open the invocations that began before the program was attached to, as the thread's first: their frames are known by their
+ * place on the stack. No event tells their end, so they end at the next event of the thread whose stack stands above. */
+void invocations_open_earlier(Thread *thread);
 /* The stack stands at this address: invocations whose stack reached deeper have died. */
 void invocations_bury(Thread *thread, uintptr_t stack);
 

@@ -102,6 +102,7 @@ typedef struct Recording {
     volatile uint32_t active;   /* the generation while the state is RECORDING, else NO_GENERATION */
     uint32_t generation;        /* number of the recording in this process */
     int fake_clock, pid, recorder_pid, has_selection;
+    int is_attached; /* the program runs already */
     uint64_t seed;
     char spool[2048], folder[2304];
     Clock clock;

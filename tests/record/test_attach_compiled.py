@@ -92,6 +92,33 @@ def test_a_program_is_recorded_again_and_again(perflaw: Run, busy: Path, tmp_pat
         assert not any(path.endswith(("/thrower/catcher", "/fibonacci/floating")) for path in paths(recording))
 
 
+def test_functions_that_were_open_before_are_roots_and_are_no_calls(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process:
+        perflaw("attach", process.pid, "--seconds", "0.5")
+    [recording] = recordings(tmp_path)
+    assert recording.run.words["earlier"].split("; ")[0] == "work"
+    assert "work" not in calls(recording)
+    found = paths(recording)
+    assert {path.split("/")[1] for path in found} == {"work"}
+    assert any(path.endswith("/work/catcher/thrower") for path in found)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_what_was_open_before_ends_when_it_has_returned(tmp_path: Path, compiler: str) -> None:
+    with running(built(tmp_path, "returning.c", "-O2", compiler=compiler)) as process:
+        with attached(process, tmp_path) as recorder:
+            process.stdin.write("\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+            assert process.stdout.readline() == "returned\n"  # type: ignore[union-attr]
+            recorder.send_signal(signal.SIGINT)
+            said = recorder.communicate(timeout=60)[1].decode()
+        assert not recorder.returncode, said
+        assert process.communicate("\n", timeout=60)[0] == "0 wrong\n"
+    [recording] = recordings(tmp_path)
+    assert recording.run.words["earlier"] == "main; outer; inner"
+    assert paths(recording) == {"/main/outer/inner/first_leaf": 1, "/main/outer/second_leaf": 1}
+
+
 def test_an_agent_of_another_build_is_left_alone(busy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(busy) as process:
         program = native_program(process.pid)

@@ -93,6 +93,7 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
         return NULL;
     }
     settings_take(request->settings);
+    recording.is_attached = 1;
     uint64_t build = strtoull(setting("PERFLAW_TARGET_BUILD"), NULL, 16);
     mirror_offer(COPY_RECORDS, (uintptr_t)perflaw_attach, build);
     if (has_recorded) {

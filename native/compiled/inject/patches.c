@@ -231,6 +231,14 @@ static void rest(void) {
     for (Block *block = blocks; block; block = block->next) block->entry = inject_rest;
 }
 
+int patches_lead_from(const char *function) {
+    const KnownStub *known = known_stub(function);
+    int32_t distance;
+    if (!known || *function != (char)0xe9) return 0;
+    memcpy(&distance, function + 1, sizeof distance);
+    return function + JUMP_BYTES + distance == known->stub + STUB_CODE;
+}
+
 void patches_wake(void) {
     for (Block *block = blocks; block; block = block->next) block->entry = inject_entry;
 }

@@ -42,6 +42,8 @@ const char *patches_apply(const Module *module, Answer table, WriteJumps write);
 /* Writes the jumps itself: the program has one thread. */
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count);
 
+/* Whether a function jumps to its stub now. */
+int patches_lead_from(const char *function);
 /* Another recording of this process begins: what was prepared serves again where it is the same. */
 void patches_wake(void);
 

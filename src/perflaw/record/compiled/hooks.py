@@ -118,6 +118,10 @@ def injecting_tracer(path: Path, globs: Globs, *, only_program: bool = False) ->
         raise TargetError(error.what, error.why, error.next_command) from error
 
 
+MOST_NAMED: Final = 100
+"""Functions named that were open before the recording."""
+
+
 class HooksReader(NativeReader):
     """Reads rings while they fill; looks up the names of functions when everything has been read."""
 
@@ -148,6 +152,11 @@ class HooksReader(NativeReader):
                         component = replace(component, origin="library")
                     recorded.definitions.define(number, component, code.lines)
             known = recorded.definitions
+            earlier = dict.fromkeys(
+                known.components[number].name for number in known.earlier if number in known.components
+            )
+            if earlier:
+                known.words["earlier"] = "; ".join(list(earlier)[:MOST_NAMED])
             for number, (module, offset, symbol) in known.virtual_tables.items():
                 known.types[number] = type_with_table(Path(module), offset, symbol)
             if recorded.tree.is_empty and known.ended and known.unselected:

@@ -162,6 +162,8 @@ class Definitions:
     """Number of a compiled function → loaded file, offset in it, exported symbol or an empty text."""
     unselected: list[tuple[str, int]] = field(default_factory=list)
     """File and offset of some compiled functions that the selection left out."""
+    earlier: list[int] = field(default_factory=list)
+    """Numbers of compiled functions that were open when the program was attached to."""
     features: dict[int, str] = field(default_factory=dict)
     """Number of a feature → name."""
     owners: dict[int, int] = field(default_factory=dict)
@@ -237,6 +239,8 @@ class Definitions:
         elif kind == "unselected":
             module, offset, _ = fields
             self.unselected.append((_clean(module), offset))
+        elif kind == "earlier":
+            self.earlier.append(fields[0])
         elif kind == "feature":
             self.features[fields[0]] = _clean(fields[2])
             self.owners[fields[0]] = fields[1]

@@ -1,4 +1,4 @@
-"""Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS]: 120 for each budget, and 120.
+"""Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS]: 120 for each budget, and 120; 0 leaves a part out.
 
 Starlette on uvicorn under load from a second process. It is mined without a restart, within budgets of 2, 5 and 10 % of its
 CPU time; CPU time for a request in each time with probes and in those beside it says what that costs. Its specifications
@@ -34,6 +34,8 @@ from perflaw.store.experiment import open_experiment
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
 MINED_S, FOUND_S, FEWEST_ANSWERS = 120.0, 120.0, 20
 CALLEE = "service.Store.rows"
+TWO_SIDED = 1.96
+"""Standard errors of a 95 % interval."""
 
 
 class Load:
@@ -149,35 +151,46 @@ def watching(folder: Path, load: Load) -> Iterator[list[str]]:
         check.terminate()  # a benchmark in the background, and what it starts, are deaf to Ctrl-C
 
 
+def plant(folder: Path, load: Load, clean_s: int, bars: Bars) -> None:
+    """Mine, hold the service against what was mined, plant a query, and see whether it is told."""
+    specs = json.loads(mining(folder, load, 0.1, MINED_S, "--json"))["specs"]
+    exported = [sys.executable, "-m", "perflaw", "mine", "--export", "yaml"]
+    text = subprocess.run(exported, cwd=folder, capture_output=True, text=True, check=True).stdout
+    (folder / "live.yaml").write_text(text)
+    grouped = [one for one in specs if len(one["groups"]) > 1]
+    print(f"functions: {len(specs)}, with groups of call paths: {len(grouped)}")
+    print("most edges:", bars.check("most edges", max((len(one["edges"]) for one in specs), default=0), 8))
+    with watching(folder, load) as told:
+        time.sleep(clean_s)
+        alarms = "".join(told).count('"violated"')
+        print("".join(told)[:2000])
+        print(f"alarms in {clean_s} s:", bars.check("alarms", alarms, 0))
+        told.clear()
+        time.sleep(random.uniform(1, 10))
+        urllib.request.urlopen(f"http://127.0.0.1:{load.port}/plant").read()
+        planted = time.monotonic()
+        while CALLEE not in "".join(told) and time.monotonic() - planted < FOUND_S:
+            time.sleep(0.1)
+        print(f"planted query told after {time.monotonic() - planted:.0f} s (bar {FOUND_S:g})")
+        time.sleep(0.5)
+        named = "service.stock_of -> service.Store.rows" in "".join(told)
+        print("" if named else "".join(told)[:2000], end="")
+        print("told by its edge:", bars.check("told by its edge", int(named), 1, least=True))
+
+
 def main(loss_s: int = 120, clean_s: int = 120) -> None:
     bars, load = Bars(), Load(environment("3.11", PACKAGES, "mine_web"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        specs = json.loads(mining(folder, load, 0.1, MINED_S, "--json"))["specs"]
-        exported = [sys.executable, "-m", "perflaw", "mine", "--export", "yaml"]
-        text = subprocess.run(exported, cwd=folder, capture_output=True, text=True, check=True).stdout
-        (folder / "live.yaml").write_text(text)
-        grouped = [one for one in specs if len(one["groups"]) > 1]
-        print(f"functions: {len(specs)}, with groups of call paths: {len(grouped)}")
-        print("most edges:", bars.check("most edges", max((len(one["edges"]) for one in specs), default=0), 8))
-        with watching(folder, load) as told:
-            time.sleep(clean_s)
-            alarms = "".join(told).count('"violated"')
-            print("".join(told)[:2000])
-            print(f"alarms in {clean_s} s:", bars.check("alarms", alarms, 0))
-            told.clear()
-            time.sleep(random.uniform(1, 10))
-            urllib.request.urlopen(f"http://127.0.0.1:{load.port}/plant").read()
-            planted = time.monotonic()
-            while CALLEE not in "".join(told) and time.monotonic() - planted < FOUND_S:
-                time.sleep(0.1)
-            print(f"planted query told after {time.monotonic() - planted:.0f} s (bar {FOUND_S:g})")
-            time.sleep(0.5)
-            named = "service.stock_of -> service.Store.rows" in "".join(told)
-            print("told by its edge:", bars.check("told by its edge", int(named), 1, least=True))
-        for target in TARGETS:
+        if clean_s:
+            plant(folder, load, clean_s, bars)
+        for target in TARGETS if loss_s else ():
             part, error, count = loss(folder, load, target, loss_s)
-            print(f"target {target:.0%}: loss {part:.1%} ± {error:.1%} ({count} pairs)",
+            low, high = part - TWO_SIDED * error, part + TWO_SIDED * error
+            print(
+                f"target {target:.0%}: loss {part:.1%}, 95 % interval {low:.1%} to {high:.1%} ({count} pairs);", end=" "
+            )
+            print(f"it would be {POINT:.0%} to each side after {loss_s / 60 * (TWO_SIDED * error / POINT) ** 2:.0f} min",
                   bars.check(f"loss at {target:.0%}", part, target + POINT))  # fmt: skip
         load.end()
     bars.leave()

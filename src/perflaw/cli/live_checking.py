@@ -30,6 +30,8 @@ ONCE_ROUNDS: Final = 4
 """Rounds of a single check."""
 WINDOW_ROUNDS: Final = 6
 """Latest rounds that are judged together while watching."""
+LATEST_ROUNDS: Final = 2
+"""Latest rounds that are judged alone as well, for what has just begun to show."""
 LEAST_CONFIRM_ROUNDS, CONFIRM_ROUNDS = 3, 6
 """Fresh rounds in which a suspected violation has to show again: from the first number on to the second one."""
 LEAST_MINED_RUNS: Final = 3
@@ -147,7 +149,9 @@ class _LiveCheck:
             for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
                 discard(self.experiment.runs_folder / run)
             verdicts = self._judge([run for runs in window for run in runs], self.options)
-            suspected = [one for one in verdicts if self._is_news(one)]
+            latest = list(window)[-LATEST_ROUNDS:]
+            newest = self._judge([run for runs in latest for run in runs], self.options, send=False)
+            suspected = [one for one in (*verdicts, *newest) if self._is_news(one)]
             for one in verdicts:
                 if one.verdict == "holds":
                     self._violated.pop(_key(one), None)
@@ -192,12 +196,12 @@ class _LiveCheck:
             return False
         return verdict.verdict == "violated" and is_slower and _key(verdict) not in self._violated
 
-    def _judge(self, runs: Sequence[str], options: SpecOptions) -> list[SpecVerdict]:
+    def _judge(self, runs: Sequence[str], options: SpecOptions, *, send: bool = True) -> list[SpecVerdict]:
         if not runs:
             return []
         recordings = [self.experiment.recording(run) for run in runs]
         verdicts, observed = judge_recordings(self.file, recordings, options)
-        if self.outputs.otlp:
+        if self.outputs.otlp and send:
             self._send(observed)
         return verdicts
 

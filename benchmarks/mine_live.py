@@ -8,6 +8,7 @@ does not know.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import random
@@ -70,11 +71,30 @@ class Load:
 
 
 def mining(folder: Path, load: Load, budget: float, seconds: float, *more: str) -> str:
+    """What ``mine --attach`` prints; tells the memory of the service and of the loop in the second third and in the last."""
     command = [sys.executable, "-m", "perflaw", "mine", "--attach", str(load.service.pid), "--seconds", str(seconds)]
-    done = subprocess.run([*command, "--budget", f"{budget:.0%}", *more], cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"perflaw mine: {done.stderr[-2000:]}")
-    return done.stdout
+    memory: list[tuple[float, float]] = []
+    with (folder / "told").open("w+") as told, (folder / "errors").open("w+") as errors:
+        with subprocess.Popen(
+            [*command, "--budget", f"{budget:.0%}", *more], cwd=folder, stdout=told, stderr=errors
+        ) as loop:
+            while loop.poll() is None:
+                with contextlib.suppress(OSError, StopIteration):  # it ends
+                    memory.append((memory_mb(load.service.pid), memory_mb(loop.pid)))
+                time.sleep(0.5)
+        if loop.returncode:
+            sys.exit(f"perflaw mine: {(folder / 'errors').read_text()[-2000:]}")
+    for who, of_one in zip(("the service", "the loop"), zip(*memory, strict=True), strict=True):
+        third = len(of_one) // 3
+        first, last = (float(np.median(some)) for some in (of_one[third : 2 * third], of_one[2 * third :]))
+        print(f"memory of {who}: {first:.0f} MB in the second third, {last:.0f} MB in the last one")
+    return (folder / "told").read_text()
+
+
+def memory_mb(pid: int) -> float:
+    """Memory of a process that is resident now."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 @contextmanager

@@ -138,6 +138,17 @@ def test_callers_of_settled_functions_are_candidates():
     assert {"app.quick", "app.slow"} <= knowledge.functions.keys()
 
 
+def test_functions_that_call_each_other_are_not_timed_together():
+    knowledge = Knowledge()
+    decision = knowledge.next(SECOND)
+    far = tuple(f"app.between{number}" for number in range(20))
+    stacks = {("app.other",): 50, ("app.outer",): 50, ("app.outer", *far, "app.inner"): 50}
+    knowledge.add(Measurement(decision.request.number, "samples", 1, 2, stacks=stacks), decision.request)
+    chosen = knowledge.next(SECOND).request.functions
+    assert "app.other" in chosen
+    assert len({"app.outer", "app.inner"} & {*chosen}) == 1
+
+
 def test_what_is_known_is_verified_again_as_it_gets_older():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 40)
@@ -165,20 +176,20 @@ def test_a_function_that_others_distort_is_measured_alone():
 
 def test_a_function_whose_durations_change_is_learnt_anew_and_its_old_recordings_go():
     program, knowledge = MadeUp(), Knowledge()
-    learn(program, knowledge, 40)
+    learn(program, knowledge, 16)
     assert len(knowledge.functions["app.load"].spec.borders) == 1
     knowledge.superseded.clear()
     program.third, program.now = True, program.now + 3600 * SECOND
-    news = learn(program, knowledge, 40)
+    news = learn(program, knowledge, 24)
     assert [one for one in news if "changed" in one] == ["app.load: its durations have changed; it is learnt anew"]
     assert len(knowledge.functions["app.load"].spec.borders) == 2
 
 
 def test_another_share_of_slow_calls_is_noticed_where_the_borders_stay():
     program, knowledge = MadeUp(), Knowledge()
-    learn(program, knowledge, 40)
+    learn(program, knowledge, 16)
     program.slow_share, program.now = 0.8, program.now + 3600 * SECOND
-    news = learn(program, knowledge, 40)
+    news = learn(program, knowledge, 24)
     assert [one for one in news if "changed" in one] == ["app.load: its durations have changed; it is learnt anew"]
     slow = sum(sum(counts[1:]) for counts in knowledge.functions["app.load"].spec.path_counts)
     assert slow / knowledge.functions["app.load"].spec.points > 0.7

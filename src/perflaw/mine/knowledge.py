@@ -202,6 +202,8 @@ class Knowledge:
         """Functions, and recordings in which their durations are not needed any more."""
         self._number = 0
         self._called_by: dict[str, Counter[tuple[int, str]]] = {}
+        self._above: dict[str, set[str]] = {}
+        """Functions that samples found above each, at any distance."""
         self._leaves: Counter[str] = Counter()
 
     def start_from(self, specs: Iterable[PathSpec], now_ns: int) -> None:
@@ -252,6 +254,7 @@ class Knowledge:
             self.stacks[path] += count
             self._leaves[path[-1]] += count
             for place, name in enumerate(path):
+                self._above.setdefault(name, set()).update(path[:place])
                 callers = self._called_by.setdefault(name, Counter())
                 for level in range(1, min(place, MOST_LEVELS) + 1):
                     callers[level, path[place - level]] += count
@@ -427,7 +430,7 @@ class Knowledge:
             request = self._request("paths", (best.name,), callers, _seconds(best))
             what = "the callers that it is known by" if best.named else f"callers of level {best.level}"
         else:
-            together = [best] if best.alone else [one for one in ranked if self._goes_with(one, best, now_ns)][:AT_ONCE]
+            together = self._together(best, ranked, now_ns)
             request = self._request("durations", tuple(one.name for one in together), (), max(map(_seconds, together)))
             what = "its durations"
         again = "how much it varies" if best.lacks_replicates else "whether it still holds"
@@ -436,14 +439,18 @@ class Knowledge:
             request, why, utility, sum(self.functions[name].rate for name in request.functions) * request.seconds
         )
 
-    def _goes_with(self, one: KnownFunction, best: KnownFunction, now_ns: int) -> bool:
-        """Whether a function can be timed together with the best one: neither is likely to be called by the other."""
-        if one is best:
-            return True
-        related = {caller for _, caller in self._called_by.get(one.name, {})}
-        back = {caller for _, caller in self._called_by.get(best.name, {})}
-        one_way = best.name not in related and one.name not in back
-        return not one.level and not one.alone and one_way and one.utility(now_ns) >= best.utility(now_ns)
+    def _together(self, best: KnownFunction, ranked: Iterable[KnownFunction], now_ns: int) -> list[KnownFunction]:
+        """The best function, and others that can be timed with it: none of them is likely to be called by another one."""
+        chosen = [best]
+        for one in ranked if not best.alone else ():
+            is_apart = all(
+                one.name not in self._above.get(other.name, ()) and other.name not in self._above.get(one.name, ())
+                for other in chosen
+            )
+            is_timed = one is not best and not one.level and not one.alone
+            if is_timed and is_apart and one.utility(now_ns) >= best.utility(now_ns):
+                chosen.append(one)
+        return chosen[:AT_ONCE]
 
     def _request(self, kind: Kind, functions: Iterable[str], callers: Iterable[str], seconds: float) -> Request:
         self._number += 1

@@ -130,6 +130,10 @@ def test_what_earlier_recordings_say_is_measured_first_and_by_the_callers_that_t
     load = knowledge.functions["app.load"]
     assert load.settled
     assert load.spec.atoms == before.functions["app.load"].spec.atoms
+    timed = Knowledge()  # an earlier loop had only timed it when it ended: it need not be timed again
+    timed.start_from([replace(load.spec, groups=load.spec.groups[:1], paths=(("app.load",),))], program.now)
+    learn(program, timed, 1)
+    assert timed.next(program.now).request.kind == "paths"
 
 
 def test_callers_of_settled_functions_are_candidates():

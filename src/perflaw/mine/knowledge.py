@@ -212,17 +212,18 @@ class Knowledge:
         Their durations do not count: the program may be another version of itself.
         """
         for spec in specs:
-            name = spec.component
-            function = self.functions[name] = KnownFunction(name, "known from earlier recordings")
+            function = KnownFunction(spec.component, "known from earlier recordings")
+            self.functions[spec.component] = function
             function.spec = spec
             if function.is_short:
                 function.settled, function.last_ns = True, now_ns
                 continue
             function.groups, function.spec = function.explained, None
             if function.groups > 1:
-                counts = Counter(name for path in spec.paths for name in dict.fromkeys(path[:-1]))
+                counts = Counter(caller for path in spec.paths for caller in dict.fromkeys(path[:-1]))
                 function.named = tuple(one for one, _ in counts.most_common(MOST_CALLERS) if one != spec.component)
-                function.level = max(len(path) for path in spec.paths) - 1
+            if function.named or (spec.borders and spec.stable):  # it need not be timed first
+                function.level = min(max([1, *(len(path) - 1 for path in spec.paths)]), MOST_LEVELS)
 
     # ---- what measurements say ----
 

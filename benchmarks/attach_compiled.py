@@ -103,7 +103,7 @@ def toggle(busy: Busy, folder: Path, changes: int, bars: Bars) -> None:
     pid, select = busy.process.pid, [word for name in FUNCTIONS for word in ("--select", name)]
     command = [sys.executable, "-m", "perflaw", "attach", str(pid), "-e", "changes", "--seconds", "100000", *select]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as recorder:
-        while not (found := list(folder.glob(".perflaw/changes/runs/*/spool/jumps"))):
+        while not (found := list(folder.glob(".perflaw/changes/runs/*/spool/jumps-0"))):
             time.sleep(0.05)
         rows = np.frombuffer(found[0].read_bytes(), JUMP)
         time.sleep(1)

@@ -36,6 +36,20 @@ static void larger_blocks_keep_what_was_there(Tally *tally) {
     done(tree);
 }
 
+static void a_cleared_arena_begins_anew(Tally *tally) {
+    Arena arena;
+    CHECK(tally, !arena_create(&arena, 1 << 22));
+    char *first = arena_alloc(&arena, 1000), *second = arena_alloc(&arena, 1 << 20);
+    memset(first, 1, 1000);
+    memset(second, 1, 1 << 20);
+    arena_free(&arena, second, 1 << 20);
+    arena_clear(&arena);
+    char *again = arena_alloc(&arena, 1000), *other = arena_alloc(&arena, 1 << 20);
+    CHECK(tally, again == first && other == second);
+    CHECK(tally, !again[0] && !again[999] && !other[0] && !other[(1 << 20) - 1]);
+    arena_destroy(&arena);
+}
+
 /* A full arena refuses, and the tree takes nothing in from then on. */
 static void the_limit_is_told(Tally *tally) {
     Tree *tree = uncounted(tally, 1 << 20);
@@ -51,5 +65,6 @@ void test_arena(Tally *tally) {
     blocks_are_zero_aligned_and_used_again(tally);
     blocks_do_not_overlap(tally);
     larger_blocks_keep_what_was_there(tally);
+    a_cleared_arena_begins_anew(tally);
     the_limit_is_told(tally);
 }

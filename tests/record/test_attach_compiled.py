@@ -57,7 +57,7 @@ def code(process: subprocess.Popen[str]) -> bytes:
     """The code of the program as it is in the memory of the process."""
     for line in Path(f"/proc/{process.pid}/maps").read_text().splitlines():
         span, rights, *_, name = line.split()
-        if rights == "r-xp" and name == process.args[0]:  # type: ignore[index]
+        if rights == "r-xp" and name == str(process.args[0]):  # type: ignore[index]
             first, end = (int(one, 16) for one in span.split("-"))
             with Path(f"/proc/{process.pid}/mem").open("rb", buffering=0) as memory:
                 memory.seek(first)
@@ -139,10 +139,10 @@ def test_only_chosen_functions_are_changed(perflaw: Run, busy: Path, tmp_path: P
     assert set(calls(recording)) == {"floating"}
 
 
-def attached(process: subprocess.Popen[str], folder: Path) -> subprocess.Popen[bytes]:
+def attached(process: subprocess.Popen[str], folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """A recorder of the process in the background, which has begun to record."""
     before = code(process)
-    command = [sys.executable, "-m", "perflaw", "attach", str(process.pid), "--seconds", "100"]
+    command = [sys.executable, "-m", "perflaw", "attach", str(process.pid), "--seconds", "100", *options]
     recorder = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE)
     wait_until(lambda: code(process) != before)
     return recorder
@@ -245,6 +245,30 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = ["gcc", "-O2", "-g", "server.c", "-L.", "-lkeys", f"-Wl,-rpath,{folder}", "-o", "server"]
     subprocess.run(command, cwd=folder, check=True)
     return folder / "server"
+
+
+def test_libraries_are_followed_that_the_program_opens_and_closes(tmp_path: Path) -> None:
+    library = tmp_path / "libplug.so"
+    (tmp_path / "plug.c").write_text("int plug_work(int number) { return number * (number != 77) + 7; }\n")
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "plug.c", "-o", library], cwd=tmp_path, check=True)
+    program = built(tmp_path, "opening.c", "-O2")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([program, library], text=True, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline() == "ready\n"
+        with attached(process, tmp_path, "--select", "plug_*") as recorder:
+            for _ in range(3):
+                process.stdin.write("\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == "called\n"
+            process.stdin.close()
+            assert process.stdout.readline() == "mapped\n"
+            recorder.send_signal(signal.SIGINT)
+            recorder.communicate(timeout=60)
+        assert recorder.returncode == 0
+        library.unlink()
+        assert process.stdout.read() == "0 wrong\n"
+    [recording] = recordings(tmp_path)
+    assert calls(recording) == {"plug_caller": 3, "plug_work": 15}
 
 
 def started(pid: int, program: Path) -> list[int]:

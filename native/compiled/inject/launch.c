@@ -41,9 +41,9 @@ typedef struct AttachRequest {
     const char *settings;
 } AttachRequest;
 
-enum { SETTLE_US = 1000000, PAUSE_US = 1000 };
+enum { SETTLE_US = 1000000, PAUSE_US = 1000, FOLLOW_US = 20000 };
 
-static int jumps_file = -1;
+static int jumps_file = -1, jumps_number;
 
 static const char *hand_over(const Module *module, const Jump *jumps, size_t count) {
     (void)module;
@@ -52,19 +52,45 @@ static const char *hand_over(const Module *module, const Jump *jumps, size_t cou
     return write(jumps_file, jumps, size) == (ssize_t)size ? NULL : "cannot write to the spool";
 }
 
-/* Hand the jumps to the recorder: a file that has its name when it is whole. */
-static const char *attach(const char *spool) {
+/* Begin a file of jumps, which the recorder sees when it is whole. 0 if that cannot be. */
+static int begin_jumps(void) {
+    char part[4096 + 32];
+    snprintf(part, sizeof part, "%s/jumps.part", setting("PERFLAW_TARGET_SPOOL"));
+    jumps_file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    return jumps_file >= 0;
+}
+
+/* Hand it to the recorder. 0 if that cannot be. */
+static int end_jumps(void) {
+    const char *spool = setting("PERFLAW_TARGET_SPOOL");
     char part[4096 + 32], whole[4096 + 32];
     snprintf(part, sizeof part, "%s/jumps.part", spool);
-    snprintf(whole, sizeof whole, "%s/jumps", spool);
-    if (!process_prepare()) return "the recording cannot begin";
-    jumps_file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (jumps_file < 0) return "cannot write to the spool";
-    const char *trouble = modules_inject(setting("PERFLAW_TARGET_INJECT"), hand_over);
+    snprintf(whole, sizeof whole, "%s/jumps-%d", spool, jumps_number);
     close(jumps_file);
+    jumps_number++;
+    return !rename(part, whole);
+}
+
+static const char *attach(void) {
+    if (!process_prepare()) return "the recording cannot begin";
+    jumps_number = 0;
+    if (!begin_jumps()) return "cannot write to the spool";
+    const char *trouble = modules_inject(setting("PERFLAW_TARGET_INJECT"), hand_over);
     if (!begin_thread()) return "the recording cannot begin";
-    if (!trouble && rename(part, whole)) trouble = "cannot write to the spool";
+    if (!trouble && !end_jumps()) trouble = "cannot write to the spool";
     return trouble;
+}
+
+/* Whether the recorder has released its lock, or died. Meanwhile, libraries that the program opens are followed. */
+static int is_over(int lock) {
+    if (strcmp(setting("PERFLAW_TARGET_INJECT"), "libraries")) return !flock(lock, LOCK_SH);
+    if (!flock(lock, LOCK_SH | LOCK_NB)) return 1;
+    usleep(FOLLOW_US);
+    if (modules_have_changed() && begin_jumps()) {
+        modules_follow(hand_over);
+        end_jumps();
+    }
+    return 0;
 }
 
 /* Wait until the recorder has taken its jumps back, which it does at once unless it was killed, and until no thread is within an
@@ -101,11 +127,11 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
         patches_wake();
     }
     int file = open(setting("PERFLAW_TARGET_LOCK"), O_RDONLY | O_CLOEXEC);
-    const char *trouble = attach(setting("PERFLAW_TARGET_SPOOL"));
+    const char *trouble = attach();
     if (trouble && process_begin()) define_failure(trouble);
     if (!trouble) define_text("agent", has_recorded ? "used again: an earlier recording has loaded it" : "loaded for this recording");
     has_recorded = 1;
-    while (!trouble && file >= 0 && flock(file, LOCK_SH)) continue; /* until the recorder releases it, or dies */
+    while (!trouble && file >= 0 && !is_over(file)) continue;
     if (file >= 0) close(file);
     mirror_offer(COPY_ENDS, (uintptr_t)perflaw_attach, build);
     process_finish();

@@ -21,22 +21,38 @@ enum { SHADOW_STACK_STATUS = 0x5005, MAX_NAME = 4096 };
 typedef struct Known {
     Module module;
     char name[256]; /* empty: the program itself */
+    int is_loaded;
 } Known;
 
 static Known known[MAX_MODULES];
 static int count;
+static uint64_t changes; /* of the list of loaded files, when it was read */
 
 static int protection_of(const ElfW(Phdr) *segment) {
     return (segment->p_flags & PF_R ? PROT_READ : 0) | (segment->p_flags & PF_W ? PROT_WRITE : 0) |
            (segment->p_flags & PF_X ? PROT_EXEC : 0);
 }
 
+/* Whether nothing of this recording was loaded where a file lies. If the file itself was, it is there again. */
+static int is_first_there(const Known *entry) {
+    int is_first = 1;
+    for (Known *other = known; other < known + count; other++) {
+        if (entry->module.end <= other->module.first || other->module.end <= entry->module.first) continue;
+        is_first = 0;
+        int is_same = entry->module.first == other->module.first && entry->module.end == other->module.end;
+        if (is_same && !strcmp(entry->name, other->name)) other->is_loaded = 1;
+    }
+    return is_first;
+}
+
 /* Note a loaded file; `wanted` says whether libraries count. */
 static int note(struct dl_phdr_info *about, size_t size, void *wanted) {
     (void)size;
     int is_program = count == 0, libraries = *(int *)wanted;
+    changes = about->dlpi_adds + about->dlpi_subs;
     if (count == MAX_MODULES || (!is_program && !libraries)) return 0;
     Known *entry = &known[count];
+    *entry = (Known){.is_loaded = 1};
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), low = UINTPTR_MAX, high = 0, code_low = UINTPTR_MAX, code_high = 0;
     for (int at = 0; at < about->dlpi_phnum; at++) {
         const ElfW(Phdr) *segment = &about->dlpi_phdr[at];
@@ -57,7 +73,7 @@ static int note(struct dl_phdr_info *about, size_t size, void *wanted) {
         module->code_first = (char *)code_low;
         module->code_end = (char *)code_high;
         if (!is_program) snprintf(entry->name, sizeof entry->name, "%s", about->dlpi_name);
-        count++;
+        count += is_first_there(entry);
     }
     return 0;
 }
@@ -97,4 +113,25 @@ const char *modules_inject(const char *wanted, WriteJumps write) {
         if (found) trouble = found;
     }
     return trouble;
+}
+
+static int see_change(struct dl_phdr_info *about, size_t size, void *has_changed) {
+    (void)size;
+    *(int *)has_changed = about->dlpi_adds + about->dlpi_subs != changes;
+    return 1;
+}
+
+int modules_have_changed(void) {
+    int has_changed = 0;
+    dl_iterate_phdr(see_change, &has_changed);
+    return has_changed;
+}
+
+void modules_follow(WriteJumps write) {
+    int libraries = 1;
+    for (int at = 0; at < count; at++) known[at].is_loaded = 0;
+    dl_iterate_phdr(note, &libraries);
+    /* Also what was there before: it may have been unloaded and loaded again. What has its jumps is left as it is. */
+    for (int at = 0; at < count; at++)
+        if (known[at].is_loaded) inject(&known[at], write);
 }

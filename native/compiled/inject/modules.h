@@ -11,5 +11,10 @@
 /* Prepare stubs for the program, and for its libraries if the recorder's setting INJECT is `libraries`; have each file's jumps
  * written by `write`. NULL, or why nothing can be injected. */
 const char *modules_inject(const char *wanted, WriteJumps write);
+/* Whether files were loaded or unloaded since they were looked at. Cost: some 100 ns. */
+int modules_have_changed(void);
+/* Do the same for libraries that were loaded since, while the program runs. Those that were unloaded are forgotten; where another
+ * one lies then, nothing is injected, because addresses mean functions of the first one. */
+void modules_follow(WriteJumps write);
 
 #endif

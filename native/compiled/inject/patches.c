@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "compiled/recording.h"
@@ -203,6 +205,14 @@ static Jump jump_to(const char *stub, const Given *given, const Patch *patch) {
     return jump;
 }
 
+/* The kernel reads, because the library may be closed meanwhile. */
+static int is_as_expected(const Jump *jump) {
+    char now[MAX_JUMP];
+    struct iovec to = {now, jump->size}, from = {(void *)(uintptr_t)jump->address, jump->size};
+    return syscall(SYS_process_vm_readv, getpid(), &to, 1ul, &from, 1ul, 0ul) == (long)jump->size &&
+           !memcmp(now, jump->original, jump->size);
+}
+
 const char *patches_apply(const Module *module, Answer answer, WriteJumps write) {
     const PatchTable *table = answer.data;
     const char *trouble = trouble_of(table, answer.size, module);
@@ -219,7 +229,7 @@ const char *patches_apply(const Module *module, Answer answer, WriteJumps write)
         if (!stub) continue; /* it could not be noted */
         jumps[count] = jump_to(stub, &given, &patches[at]);
         /* Something else may have changed the function, or it is another file of the same name. */
-        count += !memcmp((const char *)jumps[count].address, jumps[count].original, jumps[count].size);
+        count += is_as_expected(&jumps[count]);
     }
     trouble = write(module, jumps, count);
     munmap(jumps, room);

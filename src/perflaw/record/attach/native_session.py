@@ -14,10 +14,12 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.directory import build_of, free_agent, left_behind
@@ -83,7 +85,7 @@ def record_native(
     library = spool / f"libperflaw_{time.time_ns():x}.so"
     build = build_of(tracer.file)
     with SignalRelay() as relay, claim:
-        patching = Patching(program.pid, np.empty(0, JUMP))
+        patching, opened = Patching(program.pid, np.empty(0, JUMP)), list[Patching]()
         try:
             with lock(spool) as held:
                 given = {
@@ -103,7 +105,8 @@ def record_native(
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
                     patching.enable()
-                    cpu_ns = read_on(reader, program.pid, relay, seconds)
+                    follow = partial(_follow, spool, patching, opened)
+                    cpu_ns = read_on(reader, program.pid, relay, seconds, follow)
                 except BaseException:
                     discard(claim.folder)
                     raise
@@ -112,16 +115,30 @@ def record_native(
             read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
         finally:
             with suppress(OSError, TargetError):  # it has ended, also just now: what completed is kept
-                if is_running(program.pid):
-                    patching.disable()
-        stopped_ms = max(thread.stopped_ms, patching.stopped_ms, earlier.stopped_ms)
+                for jumps in (patching, *opened) if is_running(program.pid) else ():
+                    jumps.disable()
+        stopped_ms = max(thread.stopped_ms, *(jumps.stopped_ms for jumps in (patching, earlier, *opened)))
         context = RunContext(claim, tracer, settings, features)
         return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
 
 
-def _jumps(reader: HooksReader, spool: Path, pid: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+def _jumps(reader: HooksReader, spool: Path, pid: int) -> NDArray[np.void]:
     """The jumps that the program prepared, in order of address; none if it ended."""
-    file = spool / "jumps"
+    file = spool / "jumps-0"
     read_until(reader, lambda: file.exists() or not is_running(pid), END_S)
-    rows = np.frombuffer(file.read_bytes(), JUMP) if file.exists() else np.empty(0, JUMP)
+    return _rows(file) if file.exists() else np.empty(0, JUMP)
+
+
+def _follow(spool: Path, patching: Patching, opened: list[Patching]) -> None:
+    """Write the jumps of libraries that the program has opened since."""
+    file = spool / f"jumps-{len(opened) + 1}"
+    if file.exists():
+        opened.append(Patching(patching.pid, _rows(file)))
+        with suppress(OSError, TargetError):  # it has ended just now
+            opened[-1].enable()
+
+
+def _rows(file: Path) -> NDArray[np.void]:
+    """Rows ``JUMP`` of a file, in order of address."""
+    rows = np.frombuffer(file.read_bytes(), JUMP)
     return rows[np.argsort(rows["address"])]

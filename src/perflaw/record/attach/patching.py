@@ -58,7 +58,7 @@ class Patching:
         """Whether it is done. If it is the last try, functions that a handler has interrupted stay as they are."""
         with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file:
             memory = file.fileno()
-            prepared = [(part, *self._changed(memory, part, column)) for part in self._parts()]
+            prepared = self._prepared(memory, column)
             begun = time.perf_counter()
             with _all_stopped(self.pid) as threads:
                 if column == "jump":
@@ -69,12 +69,13 @@ class Patching:
                         if not last:
                             return False
                         self.rows = self.rows[~interrupted]
-                        prepared = [(part, *self._changed(memory, part, column)) for part in self._parts() if len(part)]
+                        prepared = self._prepared(memory, column)
                 for part, before, block in prepared:
                     first = int(part["address"][0])
-                    if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
-                        _, block = self._changed(memory, part, column)
-                    os.pwrite(memory, block, first)
+                    with suppress(OSError):  # the library was closed meanwhile
+                        if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
+                            _, block = self._changed(memory, part, column)
+                        os.pwrite(memory, block, first)
         self.stopped_ms = max(self.stopped_ms, (time.perf_counter() - begun) * 1e3)
         return True
 
@@ -91,10 +92,24 @@ class Patching:
             found[at[near - first[at] < sizes[at]]] = True
         return found
 
+    def _prepared(self, memory: int, column: str) -> list[tuple[NDArray[np.void], bytes, bytes]]:
+        """Each stretch of code with jumps, its bytes, and what they are to be. Libraries that were closed have none."""
+        found = []
+        for part in self._parts():
+            with suppress(OSError):  # it was closed just now
+                found.append((part, *self._changed(memory, part, column)))
+        return found
+
     def _parts(self) -> list[NDArray[np.void]]:
-        """The jumps, by stretch of code that is read and written at once."""
+        """The jumps that lie in code, by stretch that is read and written at once."""
+        spans = [span for span, rights in _mappings(self.pid) if "x" in rights]
+        first, end = (np.array([getattr(span, side) for span in spans], np.int64) for side in ("start", "stop"))
         starts = self.rows["address"].astype(np.int64)
-        return np.split(self.rows, np.flatnonzero(np.diff(starts) > _GAP) + 1)
+        at = np.searchsorted(first, starts, "right") - 1
+        is_code = (at >= 0) & (starts + self.rows["size"] <= end[at]) if len(end) else np.zeros(len(starts), np.bool_)
+        rows, starts, at = self.rows[is_code], starts[is_code], at[is_code]
+        breaks = (np.diff(starts) > _GAP) | (np.diff(at) > 0)
+        return [part for part in np.split(rows, np.flatnonzero(breaks) + 1) if len(part)]
 
     def _changed(self, memory: int, part: NDArray[np.void], column: str) -> tuple[bytes, bytes]:
         """The bytes of a stretch of code, and what they are to be. A function that is not as expected stays as it is."""
@@ -121,14 +136,22 @@ class Patching:
 def _stack_words(thread: StoppedThread, memory: int) -> NDArray[np.int64]:
     """The words of a thread's stack, from its innermost call outwards."""
     low = thread.stack_pointer() // 8 * 8
-    with (Path("/proc") / str(thread.pid) / "maps").open() as maps:
-        for line in maps:
-            begin, end = (int(part, 16) for part in line.split()[0].split("-"))
-            if begin <= low < end:
-                with suppress(OSError):  # a guard page
-                    content = os.pread(memory, min(end - low, _MAX_STACK), low)
-                    return np.frombuffer(content[: len(content) // 8 * 8], "<i8")
+    for span, _ in _mappings(thread.pid):
+        if low in span:
+            with suppress(OSError):  # a guard page
+                content = os.pread(memory, min(span.stop - low, _MAX_STACK), low)
+                return np.frombuffer(content[: len(content) // 8 * 8], "<i8")
     return np.empty(0, np.int64)
+
+
+def _mappings(pid: int) -> Iterator[tuple[range, str]]:
+    """What a process has mapped, in order of address: addresses and rights."""
+    with (Path("/proc") / str(pid) / "maps").open() as maps:
+        for line in maps:
+            span, rights, *_ = line.split(maxsplit=2)
+            begin, end = (int(part, 16) for part in span.split("-"))
+            if end < 1 << 63:  # not the kernel's own page
+                yield range(begin, end), rights
 
 
 @contextmanager

@@ -248,13 +248,19 @@ def await_begin(
     raise TargetError(*ended(pid))
 
 
-def read_on(reader: NativeReader, pid: int, relay: SignalRelay, seconds: float | None) -> int:
-    """Read records for these seconds, or until a signal comes or the process ends; returns its CPU time meanwhile, ns."""
+def read_on(
+    reader: NativeReader, pid: int, relay: SignalRelay, seconds: float | None, follow: Callable[[], None] = lambda: None
+) -> int:
+    """Read records for these seconds, or until a signal comes or the process ends; returns its CPU time meanwhile, ns.
+
+    ``follow`` is called between two turns of reading.
+    """
     deadline = None if seconds is None else time.monotonic() + seconds
     before = now = cpu_ns_of(pid)
     while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(pid):
         if reader.step() < _FEW:
             time.sleep(reader.idle_s)
+        follow()
         now = max(now, cpu_ns_of(pid))
     return now - before
 

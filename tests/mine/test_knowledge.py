@@ -114,6 +114,8 @@ def test_a_measurement_counts_only_for_groups_that_it_shows():
     load.count_replicates()
     assert load.replicates == 2
     assert load.lacks_replicates
+    knowledge.functions["app.other"] = replace(load, name="app.other", settled=False, level=3)
+    assert knowledge.next(program.now).request.functions == ("app.load",)  # before another one's callers are recorded
 
 
 def test_what_earlier_recordings_say_is_measured_first_and_by_the_callers_that_told_call_paths_apart():

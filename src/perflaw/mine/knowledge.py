@@ -166,11 +166,13 @@ class KnownFunction:
     def rank(self) -> int:
         """Place among functions of the same utility: what was begun is completed before something else begins.
 
-        A specification without replicates cannot be held against the program, so they come before what is only timed yet.
+        A specification without replicates cannot be held against the program, so they come first.
         """
-        if not self.settled:
-            return 0 if self.level else 2 if self.rounds else 3
-        return 1 if self.lacks_replicates else 4
+        if self.lacks_replicates:
+            return 0
+        if self.settled:
+            return 4
+        return 1 if self.level else 2 if self.rounds else 3
 
     @property
     def explained(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,14 @@ def summary(shares: list[float]) -> str:
     return " ".join(f"{100 * share:5.0f}" for share in np.quantile(shares, [0, 0.25, 0.5, 0.75, 1]))
 
 
+def is_comparable(each: Mapping[str, Any], several: Collection[str]) -> bool:
+    """Whether two models could disagree about the call paths that both have, of a function that has several groups at last.
+
+    Where each path is a group of its own in both models, a random grouping of the same sizes is the same.
+    """
+    return each["chance_points"] < 1 or each["points"] < 1 or (each["common"] > 1 and each["component"] in several)
+
+
 def show(told: Mapping[str, Any]) -> bool:
     """Whether the bars are met, of functions whose calls differ by path in one model or the other."""
     specs, atoms = told["specs"], [len(spec["edges"]) for spec in told["specs"] if len(spec["groups"]) > 1]
@@ -33,13 +41,16 @@ def show(told: Mapping[str, Any]) -> bool:
     print(f"{len(specs)} hot functions, {sum(bool(spec['borders']) for spec in specs)} with borders,", end=" ")
     print(f"{len(atoms)} whose calls differ by path; edges of these: median {np.median(atoms or [0]):.0f}, most {most}")
     print("consistent, %; least, quartiles and most over functions that have several groups; by chance the median")
-    some = []
+    some, several = [], {spec["component"] for spec in specs if len(spec["groups"]) > 1}
     for step, functions in enumerate(told["merges"], 2):
-        some = [each for each in functions if each["chance_points"] < 1 or each["points"] < 1] or some
+        some = [each for each in functions if is_comparable(each, several)] or some
+        if not some:
+            print(f"+ run {step}, nothing comparable")
+            continue
         line = [f"+ run {step}, {len(some):3} functions"]
         for what in ("paths", "points"):
-            chance = np.median([each[f"chance_{what}"] for each in some] or [1])
-            line.append(f"{what} {summary([each[what] for each in some] or [1])}  chance {100 * chance:3.0f}")
+            chance = np.median([each[f"chance_{what}"] for each in some])
+            line.append(f"{what} {summary([each[what] for each in some])}  chance {100 * chance:3.0f}")
         print("   ".join(line))
     if not some:
         print("nothing was comparable: no function has several groups of call paths in both of two models")

@@ -4,7 +4,7 @@
 
 Each server answers the same requests round after round: plainly, while all of its functions are recorded that can be patched,
 after the detach, after a recorder was killed, and until it is killed itself within a recording. The digest of every round's
-answers has to be that of the first. Costs are CPU time of the server a request, the least of several rounds, as
+answers has to be that of the first. Costs are CPU time of the server for a round, the least of several rounds, as
 neighbours only add to it. Of sqlite3 the functions of its library are recorded, of the others those of the program.
 """
 
@@ -34,6 +34,8 @@ from perflaw.record.compiled.inject.tables import counted_reasons, module_patche
 from perflaw.store.experiment import open_experiment
 
 ROUNDS, SECONDS, SLOWER, PATIENCE_S = 15, 8, 0.01, 300
+CPUCLOCK_SCHED = 2
+"""The kernel's number of the clock that counts all CPU time of a process."""
 Requests = Callable[[], bytes]
 """Makes all requests of a round, and gives their answers."""
 NGINX = """daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/error.log;
@@ -177,8 +179,8 @@ CHOICE = {"sqlite3": ["--select", "sqlite3*", "--select", "libsqlite3*"]}
 
 
 def cpu_ns_of(pid: int) -> int:
-    """CPU time of the threads of a process, to the nanosecond."""
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in Path(f"/proc/{pid}/task").iterdir())
+    """CPU time of a process to the nanosecond, that of threads included that have ended."""
+    return time.clock_gettime_ns(~pid << 3 | CPUCLOCK_SCHED)
 
 
 class Load:
@@ -206,7 +208,7 @@ def attach(name: str, pid: int, folder: Path, experiment: str, seconds: float) -
 def await_jumps(folder: Path, experiment: str, load: Load) -> None:
     """Keep the server busy until its jumps are handed over, and a little longer."""
     end = time.monotonic() + PATIENCE_S
-    while not list(folder.glob(f".perflaw/{experiment}/runs/*/spool/jumps")):
+    while not list(folder.glob(f".perflaw/{experiment}/runs/*/spool/jumps-0")):
         if time.monotonic() > end:
             sys.exit("no code was prepared")
         load.cost()

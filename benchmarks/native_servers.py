@@ -266,7 +266,9 @@ def killed(name: str, folder: Path, load: Load, bars: Bars) -> None:
     with attach(name, load.pid, folder, "killed", 1000) as recorder:
         await_jumps(folder, "killed", load)
         recorder.kill()
-    cost, left = load.costs(), len(left_behind(load.pid))
+    cost = load.costs()
+    while not (left := len(left_behind(load.pid))):
+        load.cost()
     with attach(name, load.pid, folder, "last", 1000) as recorder:
         await_jumps(folder, "last", load)
         os.kill(load.pid, signal.SIGKILL)

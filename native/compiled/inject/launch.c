@@ -137,8 +137,11 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     process_finish();
     int is_quiet = settle();
     threads_drop_rings();
-    /* What counts branches is within the program's blocks, outside of events. */
-    if (!is_quiet || branches_wanted) return NULL;
+    /* What counts branches is within the program's blocks, outside of events. Such a copy is never offered again. */
+    if (!is_quiet || branches_wanted) {
+        mirror_offer(COPY_RECORDS, (uintptr_t)perflaw_attach, build);
+        return NULL;
+    }
     process_forget();
     settings_take("");
     munmap(request, request->size);

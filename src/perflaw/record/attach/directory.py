@@ -45,17 +45,13 @@ def agents(pid: int) -> int:
 def free_agent(pid: int, build: str) -> int:
     """The address of the function by which an agent of this build records again; 0 if there is none.
 
-    Waits for one that is about to end a recording.
+    Waits for all that are about to end a recording: only then is it known which jumps a killed recorder has left.
     """
     deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        copies = _copies(pid)
-        copies = copies[(copies["build"] == int(build, 16)) & (copies["attach"] != 0)]
-        if len(free := copies[copies["state"] == _FREE]):
-            return int(free["attach"][0])
-        if not (copies["state"] == _ENDS).any() or time.monotonic() > deadline:
-            return 0
+    while ((copies := _copies(pid))["state"] == _ENDS).any() and time.monotonic() < deadline:
         time.sleep(_PAUSE_S)
+    free = copies[(copies["build"] == int(build, 16)) & (copies["state"] == _FREE)]
+    return int(free["attach"][0]) if len(free) else 0
 
 
 def left_behind(pid: int) -> NDArray[np.void]:

@@ -96,9 +96,9 @@ def record_native(
                 }
                 started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
                 try:
+                    agent = free_agent(program.pid, build)
                     earlier = Patching(program.pid, left_behind(program.pid))
                     earlier.disable()
-                    agent = free_agent(program.pid, build)
                     if not agent:
                         shutil.copy(tracer.file, library)
                     thread = start_thread(program, library, given, agent)

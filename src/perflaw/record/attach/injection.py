@@ -321,19 +321,29 @@ def _ptrace(request: int, thread: int, address: int = 0, data: int = 0) -> None:
         raise OSError(error, os.strerror(error))
 
 
-@contextmanager
-def stopped_thread(pid: int, thread: int) -> Iterator[StoppedThread]:
-    """The thread, stopped while entered; Unusable if it ended, TargetError if it may not be traced."""
+def ask_to_stop(pid: int, thread: int) -> None:
+    """Ask a thread to stop; Unusable if it ended, TargetError if it may not be traced."""
     try:
         _ptrace(_SEIZE, thread)
     except ProcessLookupError as error:
         raise Unusable from error
     except PermissionError as error:
         raise not_permitted(pid) from error
+    with suppress(ProcessLookupError):  # it has ended just now, as waiting for it tells
+        _ptrace(_INTERRUPT, thread)
+
+
+@contextmanager
+def stopped_thread(pid: int, thread: int, *, is_asked: bool = False) -> Iterator[StoppedThread]:
+    """The thread, stopped while entered; Unusable if it ended, TargetError if it may not be traced.
+
+    ``is_asked``: it was asked to stop, so that several threads stop at the same time.
+    """
+    if not is_asked:
+        ask_to_stop(pid, thread)
     begun = time.perf_counter()
     stopped = None
     try:
-        _ptrace(_INTERRUPT, thread)
         _, status = os.waitpid(thread, _WALL)
         if not os.WIFSTOPPED(status):
             raise Unusable

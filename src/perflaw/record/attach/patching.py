@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import TargetError
-from perflaw.record.attach.injection import StoppedThread, Unusable, stopped_thread
+from perflaw.record.attach.injection import StoppedThread, Unusable, ask_to_stop, stopped_thread
 from perflaw.record.attach.process import ended
 
 JUMP: Final = np.dtype([("address", "<u8"), ("size", "<u4"), ("unused", "<u4"), ("original", "V24"), ("jump", "V24")])
@@ -86,7 +86,8 @@ class Patching:
         """
         first, sizes = self.rows["address"].astype(np.int64), self.rows["size"].astype(np.int64)
         found = np.zeros(len(first), np.bool_)
-        for words in (_stack_words(thread, memory) for thread in threads):
+        spans = [span for span, rights in _mappings(self.pid) if "w" in rights]
+        for words in (_stack_words(thread, memory, spans) for thread in threads):
             near = words[(words > first[0]) & (words < first[-1] + sizes[-1])]
             at = np.searchsorted(first, near, "left") - 1
             found[at[near - first[at] < sizes[at]]] = True
@@ -133,10 +134,10 @@ class Patching:
         raise TargetError(f"process {self.pid}", "a thread does not leave the beginning of a function", "try it again")
 
 
-def _stack_words(thread: StoppedThread, memory: int) -> NDArray[np.int64]:
+def _stack_words(thread: StoppedThread, memory: int, spans: list[range]) -> NDArray[np.int64]:
     """The words of a thread's stack, from its innermost call outwards."""
     low = thread.stack_pointer() // 8 * 8
-    for span, _ in _mappings(thread.pid):
+    for span in spans:
         if low in span:
             with suppress(OSError):  # a guard page
                 content = os.pread(memory, min(span.stop - low, _MAX_STACK), low)
@@ -170,7 +171,12 @@ def _all_stopped(pid: int) -> Iterator[list[StoppedThread]]:
                 break
             for thread in new:
                 try:
-                    threads[thread] = stack.enter_context(stopped_thread(pid, thread))
+                    ask_to_stop(pid, thread)
                 except Unusable:  # it has ended
+                    gone.add(thread)
+            for thread in new - gone:
+                try:
+                    threads[thread] = stack.enter_context(stopped_thread(pid, thread, is_asked=True))
+                except Unusable:
                     gone.add(thread)
         yield list(threads.values())

@@ -41,7 +41,7 @@ typedef struct AttachRequest {
     const char *settings;
 } AttachRequest;
 
-enum { SETTLE_US = 1000000, PAUSE_US = 1000, FOLLOW_US = 20000 };
+enum { TAKE_BACK_US = 1000000, SETTLE_US = 10000000, PAUSE_US = 1000, FOLLOW_US = 20000 };
 
 static int jumps_file = -1, jumps_number;
 
@@ -101,7 +101,7 @@ static int settle(void) {
     syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
     for (int waited = 0; waited < SETTLE_US && !(taken_back && quiet); waited += PAUSE_US) {
         usleep(PAUSE_US);
-        taken_back = taken_back || jumps_end(sizeof(Jump), offsetof(Jump, original));
+        taken_back = taken_back || jumps_end(sizeof(Jump), offsetof(Jump, original)) || waited >= TAKE_BACK_US;
         quiet = threads_are_quiet();
     }
     jumps_leave();

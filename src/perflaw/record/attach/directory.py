@@ -27,7 +27,7 @@ _COPY: Final = np.dtype([("leave", "<u8"), ("attach", "<u8"), ("build", "<u8"), 
 _JUMP_TABLES, _COPIES = 1024, 1024
 _FREE, _ENDS = 1, 2
 """``COPY_IS_FREE`` and ``COPY_ENDS`` of native/compiled/inject/mirror.h."""
-_PATIENCE_S: Final = 2.0
+_PATIENCE_S: Final = 10.0
 """Time in which an agent that ends a recording has to be free."""
 _PAUSE_S: Final = 0.001
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -29,6 +30,12 @@ def built(folder: Path, source: str, *flags: str, compiler: str = "gcc") -> Path
     command = [compiler, *flags, "-g", str(PROGRAMS / source), "-o", str(program), "-pthread"]
     subprocess.run(command, check=True, capture_output=True)
     return program
+
+
+def build_id_of(source: str, variant: str) -> str:
+    """An option for a build id of this variant and this source alone: what is learnt of a build is kept, also by other tests."""
+    digest = hashlib.sha256((PROGRAMS / source).read_bytes() + variant.encode()).hexdigest()[:40]
+    return f"-Wl,--build-id=0x{digest}"
 
 
 def recorded(
@@ -223,8 +230,7 @@ def test_places_of_functions_and_calls(jumps: Path, tmp_path: Path) -> None:
 
 
 def test_a_stripped_program_is_recorded_by_its_symbols_or_places(tmp_path: Path) -> None:
-    its_own = f"-Wl,--build-id=0x{'57' * 20}"  # names of the same build are kept, had it been recorded whole
-    program = built(tmp_path, "jumps.c", "-O1", HOOKS, its_own)
+    program = built(tmp_path, "jumps.c", "-O1", HOOKS, build_id_of("jumps.c", "hooks"))
     subprocess.run(["strip", str(program)], check=True)
     (recording,) = recorded(tmp_path, program, "inlined")
     assert sum(calls(recording).values()) == 5

@@ -13,7 +13,7 @@ from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
-from tests.record.test_hooks import HOOKS, built, calls, opened, paths, recorded
+from tests.record.test_hooks import HOOKS, build_id_of, built, calls, opened, paths, recorded
 
 UNRECORDED = ("main", "from_nowhere", "work", "threads", "forks", "signals", "leaver", "other_stack")
 """Functions of jumps.c that have no hooks in the tests of hooks."""
@@ -167,7 +167,7 @@ def test_programs_of_debian_do_the_same_with_every_function_recorded(command: tu
 
 
 def test_a_stripped_program_is_recorded_by_its_unwind_tables(tmp_path: Path) -> None:
-    program = built(tmp_path, "jumps.c", "-O1", f"-Wl,--build-id=0x{'58' * 20}")
+    program = built(tmp_path, "jumps.c", "-O1", build_id_of("jumps.c", "injected"))
     subprocess.run(["strip", str(program)], check=True)
     (recording,) = recorded(tmp_path, program, "inlined")
     assert sum(calls(recording).values()) >= 5  # main too, where it returns

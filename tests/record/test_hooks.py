@@ -33,7 +33,7 @@ def built(folder: Path, source: str, *flags: str, compiler: str = "gcc") -> Path
 
 
 def build_id_of(source: str, variant: str) -> str:
-    """An option for a build id of this variant and this source alone: what is learnt of a build is kept, also by other tests."""
+    """An option for a build id of this variant of this source alone, because what is learnt of a build is kept."""
     digest = hashlib.sha256((PROGRAMS / source).read_bytes() + variant.encode()).hexdigest()[:40]
     return f"-Wl,--build-id=0x{digest}"
 

@@ -15,7 +15,7 @@ from perflaw.laws.reading import parse_expression
 from perflaw.report import tables
 from perflaw.report.annotations import MAX_LAWS, annotations_table
 from perflaw.report.documents import annotate_document
-from perflaw.report.tables import broken, text_table
+from perflaw.report.tables import broken, clipped, text_table
 from perflaw.types import Annotation
 
 from . import factory
@@ -90,3 +90,11 @@ def test_a_table_that_fits_is_the_one_that_rich_makes(data: st.DataObject) -> No
     with mock.patch.object(tables, "_plain_table", return_value=None):
         wrapped = text_table(headings, rows, right, False)
     assert text_table(headings, rows, right, False) == wrapped
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [(40, "markdown.inlines.LinkProcessor.handle"), (24, "….LinkProcessor.handle"), (12, "….handle"), (5, "…ndle")],
+)
+def test_names_are_clipped_before_a_whole_part(columns: int, shown: str) -> None:
+    assert clipped("markdown.inlines.LinkProcessor.handle", columns) == shown

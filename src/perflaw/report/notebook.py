@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from perflaw.report.quantity import number, quantity
+from perflaw.report.tables import clipped
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 360, 80, 44, 28
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -104,8 +105,7 @@ def bar_plot(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> Plot:
     for place, (name, value) in enumerate(bars):
         top = _TOP + 8 + 22 * place
         length = abs(value) / largest * (_WIDTH - name_width - 90)
-        shown = name if len(name) <= 44 else "…" + name[-43:]
-        parts.append(_text(name_width - 6, top + 13, shown, "end"))
+        parts.append(_text(name_width - 6, top + 13, clipped(name, 44), "end"))
         parts.append(f'<rect x="{name_width}" y="{top}" width="{length:.1f}" height="17" fill="{_COLOURS[0]}"/>')
         parts.append(_text(name_width + length + 5, top + 13, quantity(value, unit)))
     return _picture(title, _TOP + 22 * len(bars) + 16, parts)

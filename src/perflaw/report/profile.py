@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from perflaw.report.law_words import features_text, short_path
 from perflaw.report.quantity import NOTHING, count, counted, duration, percent, quantity
-from perflaw.report.tables import paragraph, printable, text_table, width
+from perflaw.report.tables import clipped, paragraph, printable, text_table, width
 from perflaw.types import Run
 from perflaw.types.documents import Document, document
 from perflaw.types.profiles import Profile
@@ -184,8 +184,7 @@ def tree_text(page: Document, every: bool) -> str:
         calls = "" if node["calls"] == 1 or folded else f"  {count(node['calls'])} calls"
         name = printable(node["component"]) if not folded else f"… {counted(folded, 'context')} in between"
         space = max(room - len(text) - len(calls), 12)
-        clipped = name if len(name) <= space else "…" + name[-space + 1 :]
-        lines.append(f"{amount:>9}  {percent(node['share']):>5}  {text}{clipped}{calls}".rstrip())
+        lines.append(f"{amount:>9}  {percent(node['share']):>5}  {text}{clipped(name, space)}{calls}".rstrip())
     if left := len(nodes) - len(kept):
         lines.append(f"{counted(left, 'further context')} of less than the above (--all lists them)")
     return "\n".join(lines) + "\n"

@@ -113,6 +113,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def clipped(name: str, columns: int) -> str:
+    """The end of a name that ``columns`` hold: whole parts between dots where the last part fits, ``….Class.function``."""
+    if len(name) <= columns:
+        return name
+    end = name[len(name) - columns + 1 :]
+    return "…" + end[max(end.find("."), 0) :]
+
+
 def broken(text: str, separators: str | Sequence[str], width: int) -> str:
     """The text in lines of at most ``width``, broken behind the first separator that helps, else anywhere.
 

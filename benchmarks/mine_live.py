@@ -1,9 +1,10 @@
-"""Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS]: 120 for each budget, and 120; 0 leaves a part out.
+"""Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS]: 300 for each budget, and 120; 0 leaves a part out.
 
-Starlette on uvicorn under load from a second process. It is mined without a restart, within budgets of 2, 5 and 10 % of its
-CPU time; CPU time for a request in each time with probes and in those beside it says what that costs. Its specifications
-are then held against it continuously: first as it is, then with a query planted on one call path at a moment that the check
-does not know.
+Starlette on uvicorn under load from a second process. It is mined without a restart, and its specifications are then held
+against it continuously: first as it is, then with a query planted on one call path at a moment that the check does not know.
+Then it is mined within budgets of 2, 5 and 10 % of its CPU time; CPU time for an answer in each time with probes and in those
+beside it says what that costs. Of the measures at hand that is the steadiest where other programs share the machine, and
+more so if pages are asked for in turns; the benchmark first tells by how much.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +31,11 @@ from mine_web import PACKAGES, free_port
 from numpy.typing import NDArray
 from shared import PROGRAMS, Bars, environment
 
-from perflaw.mine.budget import work_counters
 from perflaw.mine.journal import read_journal
 from perflaw.store.experiment import open_experiment
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
-MINED_S, FOUND_S, FEWEST_ANSWERS = 120.0, 120.0, 20
+MINED_S, FOUND_S, FEWEST_ANSWERS, NOISE_S = 120.0, 120.0, 20, 40
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
@@ -45,12 +46,15 @@ TWO_SIDED = 1.96
 class Load:
     """The service with its load, and how many answers it has given."""
 
-    def __init__(self, python: str) -> None:
-        self.port, self.answers = free_port(), 0
+    def __init__(self, python: str, *more: str) -> None:
+        """``more``: "turns" if pages are not drawn at random."""
+        self.port = free_port()
+        self.answers: list[tuple[int, int]] = []
+        """Moments, ns since 1970, with the number of answers so far."""
         self.service = subprocess.Popen(
             [python, str(PROGRAMS / "service.py"), str(self.port)], stdout=subprocess.DEVNULL
         )
-        command = [sys.executable, str(PROGRAMS / "service_rate.py"), str(self.port), "1"]
+        command = [sys.executable, str(PROGRAMS / "service_rate.py"), str(self.port), "1", *more]
         self.load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
         while not self.answers:
@@ -59,11 +63,8 @@ class Load:
     def _read(self) -> None:
         assert self.load.stdout
         for line in self.load.stdout:
-            self.answers = int(line)
-
-    def measured(self) -> tuple[int, int]:
-        """Answers and CPU time of the service so far."""
-        return self.answers, work_counters(self.service.pid).cpu_ns
+            moment, answers = line.split()
+            self.answers.append((int(moment), int(answers)))
 
     def end(self) -> None:
         """End both; the service has to end as always."""
@@ -100,44 +101,74 @@ def memory_mb(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
+@dataclass(frozen=True)
+class Watched:
+    """What a service took and gave over some time."""
+
+    cpu: list[tuple[int, int]]
+    """Moments, ns since 1970, with its CPU time so far, ns."""
+    answers: list[tuple[int, int]]
+    """Moments with the number of its answers so far."""
+
+    def grown(self, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+        """CPU time and answers between these moments (n,)."""
+        both = (np.array(rows, float).T for rows in (self.cpu, self.answers))
+        return tuple(np.interp(ends, *rows) - np.interp(starts, *rows) for rows in both)
+
+
 @contextmanager
-def watched(load: Load) -> Iterator[list[tuple[float, int, int]]]:
-    """Moment in ns since 1970, answers and CPU time of the service, twenty times a second."""
-    rows: list[tuple[float, int, int]] = []
+def watched(load: Load) -> Iterator[Watched]:
+    """CPU time of the service, a hundred times a second, and its answers."""
+    cpu: list[tuple[int, int]] = []
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.05):
-            answers, cpu_ns = load.measured()
-            rows.append((time.time_ns(), answers, cpu_ns))
+        while not over.wait(0.01):
+            cpu_ns = 0
+            for task in Path(f"/proc/{load.service.pid}/task").glob("*"):
+                with contextlib.suppress(OSError):  # the thread has ended
+                    cpu_ns += int((task / "schedstat").read_text().split()[0])
+            cpu.append((time.time_ns(), cpu_ns))
 
     thread = threading.Thread(target=watch)
     thread.start()
     try:
-        yield rows
+        yield Watched(cpu, load.answers)
     finally:
         over.set()
         thread.join()
 
 
-def pairs(journal: list[dict[str, Any]], rows: list[tuple[float, int, int]]) -> NDArray[np.float64]:
-    """CPU time and answers of each time with probes, and CPU time for an answer in the times beside it: (n, 3)."""
-    moments, answers, cpu_ns = np.array(rows, float).T
-    edges: list[tuple[float, float]] = []
+def beside(costs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of costs in times one after the other (n,), the geometric mean of the two beside each but the first and last."""
+    return np.sqrt(costs[:-2] * costs[2:])
+
+
+def noise(load: Load, seconds: int) -> None:
+    """How much seconds differ from those beside them, by each measure, while nothing is measured."""
+    with watched(load) as rows:
+        began = time.time_ns()
+        time.sleep(seconds)
+    moments = began + 1e9 * np.arange(seconds)
+    cpu_ns, answers = rows.grown(moments[:-1], moments[1:])
+    told = [
+        f"{name} {np.log(costs[1:-1] / beside(costs)).std():.1%}"
+        for name, costs in {"time for an answer": 1e9 / answers, "CPU time for an answer": cpu_ns / answers}.items()
+    ]
+    print(
+        f"standard deviation of a second from those beside it: {', '.join(told)}; {answers.sum() / seconds:.0f} answers/s"
+    )
+
+
+def probed(journal: list[dict[str, Any]]) -> NDArray[np.float64]:
+    """When probes went in, and when they were out again: (n, 2), ns since 1970."""
+    times = []
     for one in journal:
         if one["event"] == "decision" and one["kind"] != "samples":
             begun = one["at_ns"]
         elif one["event"] == "measurement":
-            edges.append((begun, one["at_ns"]))
-    starts, ends = np.array(edges).T
-
-    def grown(first: NDArray[np.float64], last: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        return [np.interp(last, moments, values) - np.interp(first, moments, values) for values in (cpu_ns, answers)]
-
-    inside, between = grown(starts, ends), grown(ends[:-1], starts[1:])
-    rests = between[0] / np.maximum(between[1], 1)
-    beside = np.sqrt(rests[:-1] * rests[1:])  # the first and the last one have no rest on one side
-    return np.array([inside[0][1:-1], inside[1][1:-1], beside]).T[between[1][:-1] >= FEWEST_ANSWERS]
+            times.append((begun, begun + 1e9 * one["seconds"]))
+    return np.array(times)
 
 
 def loss(folder: Path, load: Load, target: float, seconds: float) -> tuple[float, float, int]:
@@ -151,15 +182,21 @@ def loss(folder: Path, load: Load, target: float, seconds: float) -> tuple[float
     with watched(load) as rows:
         mining(folder, load, target, seconds, "-e", name)
     journal = read_journal(open_experiment(name, folder).folder)
-    found = pairs(journal, rows)
-    [begun] = [one["at_ns"] for one in journal if one["event"] == "begin"]
-    of_loop = [cpu_ns for at, _, cpu_ns in rows if at >= begun]
-    excess = found[:, 0] - found[:, 1] * found[:, 2]
-    low, high = np.quantile(excess / found[:, 0], (0.05, 0.95))  # a neighbour on the machine disturbs some
-    excess = np.clip(excess, low * found[:, 0], high * found[:, 0])
-    measured = sum(one["event"] == "measurement" for one in journal)
-    whole = (of_loop[-1] - of_loop[0]) * len(found) / measured  # the part of the time that these pairs stand for
-    return excess.sum() / whole, excess.std() * math.sqrt(len(found)) / whole, len(found)
+    starts, ends = probed(journal).T
+    cpu_ns, answers = rows.grown(starts, ends)
+    rest_ns, rest_answers = rows.grown(ends[:-1], starts[1:])
+    rests = rest_ns / np.maximum(rest_answers, 1)
+    excess = cpu_ns[1:-1] - answers[1:-1] * np.sqrt(
+        rests[:-1] * rests[1:]
+    )  # the first and the last have no rest on one side
+    inside = cpu_ns[1:-1]
+    enough = np.minimum(rest_answers[:-1], rest_answers[1:]) >= FEWEST_ANSWERS
+    excess, inside = excess[enough], inside[enough]
+    low, high = np.quantile(excess / inside, (0.05, 0.95))  # a neighbour on the machine disturbs some
+    excess = np.clip(excess, low * inside, high * inside)
+    [whole_ns], _ = rows.grown(np.array([journal[0]["at_ns"]]), np.array([journal[-1]["at_ns"]]))
+    whole = whole_ns * len(excess) / len(starts)  # the part of the time that these pairs stand for
+    return excess.sum() / whole, excess.std() * math.sqrt(len(excess)) / whole, len(excess)
 
 
 @contextmanager
@@ -201,21 +238,29 @@ def plant(folder: Path, load: Load, clean_s: int, bars: Bars) -> None:
         print("told by its edge:", bars.check("told by its edge", int(named), 1, least=True))
 
 
-def main(loss_s: int = 120, clean_s: int = 120) -> None:
-    bars, load = Bars(), Load(environment("3.11", PACKAGES, "mine_web"))
+def main(loss_s: int = 300, clean_s: int = 120) -> None:
+    bars, python = Bars(), environment("3.11", PACKAGES, "mine_web")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if clean_s:
+            load = Load(python)
             plant(folder, load, clean_s, bars)
-        for target in TARGETS if loss_s else ():
-            part, error, count = loss(folder, load, target, loss_s)
-            low, high = part - TWO_SIDED * error, part + TWO_SIDED * error
-            print(
-                f"target {target:.0%}: loss {part:.1%}, 95 % interval {low:.1%} to {high:.1%} ({count} pairs);", end=" "
-            )
-            print(f"it would be {POINT:.0%} to each side after {loss_s / 60 * (TWO_SIDED * error / POINT) ** 2:.0f} min",
-                  bars.check(f"loss at {target:.0%}", part, target + POINT))  # fmt: skip
-        load.end()
+            load.end()
+        if loss_s:
+            for more in ((), ("turns",)):
+                load = Load(python, *more)
+                print("pages in turns:" if more else "pages at random:", end=" ")
+                noise(load, NOISE_S)
+                if not more:
+                    load.end()
+            for target in TARGETS:
+                part, error, count = loss(folder, load, target, loss_s)
+                low, high = part - TWO_SIDED * error, part + TWO_SIDED * error
+                needed = loss_s / 60 * (TWO_SIDED * error / POINT) ** 2
+                print(f"target {target:.0%}: loss {part:.1%}, 95 % interval {low:.1%} to {high:.1%}", end=" ")
+                print(f"({count} pairs); {POINT:.0%} to each side after {needed:.0f} min", end=" ", flush=True)
+                print(bars.check(f"loss at {target:.0%}", part, target + POINT), flush=True)
+            load.end()
     bars.leave()
 
 

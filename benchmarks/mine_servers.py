@@ -1,4 +1,4 @@
-"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 4] [--half 2] [SYSTEM...]
+"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [SYSTEM...]
 
 Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers). Each serves a
 load from other processes, is never started again, and its workers are mined in turns by ``perflaw mine --attach``: some runs as
@@ -236,7 +236,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("systems", nargs="*", default=list(SYSTEMS), choices=[*SYSTEMS, []])
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
-    parser.add_argument("--runs", type=int, default=4)
+    parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--half", type=int, default=2)
     asked, bars = parser.parse_args(), Bars()
     for name in asked.systems or SYSTEMS:

@@ -52,6 +52,10 @@ def show(told: Mapping[str, Any]) -> bool:
             chance = np.median([each[f"chance_{what}"] for each in some])
             line.append(f"{what} {summary([each[what] for each in some])}  chance {100 * chance:3.0f}")
         print("   ".join(line))
+        for each in some:
+            if each["points"] < LEAST_POINTS:
+                print(f"    {each['component']}: {each['points']:.0%} of the calls, {each['paths']:.0%} of", end=" ")
+                print(f"{each['common']} call paths; by chance {each['chance_points']:.0%}")
     if not some:
         print("nothing was comparable: no function has several groups of call paths in both of two models")
         return False

@@ -3,7 +3,8 @@
 ``uvicorn service:application --workers 2`` serves the same from several processes, which a signal ends.
 
 Every page reads through ``Store.rows``: an item by its key, a search through all names, a basket of several items. With
-``extra`` the basket's way to ``stock_of`` runs one more query, which has no index: the regression to be found.
+``extra`` the basket's way to ``stock_of`` runs one more query, which has no index: the regression to be found. Its result is
+not used, so all pages stay what they are.
 """
 
 import sqlite3
@@ -42,7 +43,7 @@ def item_of(number):
 def stock_of(number, checked=False):
     stock = store.rows("SELECT stock FROM item WHERE id = ?", (number,))[0][0]
     if checked and EXTRA:
-        stock -= store.rows("SELECT count(*) FROM item WHERE name LIKE ?", (f"%of {number}",))[0][0]
+        store.rows("SELECT count(*) FROM item WHERE name LIKE ?", (f"%of {number}",))
     return stock
 
 

@@ -25,10 +25,12 @@ def connected(port):
 
 
 def ask(connection, path):
+    """The text of a page."""
     connection.request("GET", path)
     answer = connection.getresponse()
-    answer.read()
+    text = answer.read()
     assert answer.status == 200, (path, answer.status)
+    return text
 
 
 def main(port, requests, seed):

@@ -1,13 +1,13 @@
-"""Whether recording keeps the shape of a fast function's durations (RQ5 of Brünink & Rosenblum, FSE'16).
+"""Whether recording keeps the shape of a fast function's durations, and what a call costs (RQ5 of Brünink & Rosenblum, FSE'16).
 
     python benchmarks/paths_shape.py [--calls 200000] [--rounds 5]
 
-A compiled function of two or three kinds of work is measured twice at the same time: by our hooks, as `--collect paths`
-keeps it, and by two readings of the time-stamp counter written by hand as its first and its last statement. Compared are the
-borders between clusters that the learner finds in either, and the share of the calls below each: they agree where
-there are as many borders and no share differs by more than 0.05, the distance within which borders match (ε).
-What the hooks themselves take lies outside the hand-placed clocks and within ours, less what calibration takes out: the
-medians beside each other show what is left of it.
+A compiled function of two or three kinds of work reads the time-stamp counter in its first and its last statement, and so
+does its caller before and after each call. It runs as it is, and recorded by ``--collect paths``: by hooks of the compiler,
+and by code that is injected into the plain build. Compared are the borders between clusters that the learner finds in what
+was recorded, in the function's own readings at the same time, and in those of the plain run: they agree where there are as
+many borders and no share of the calls below one differs by more than 0.05, the distance within which borders match (ε). The
+cost of a call is the median of the caller's readings beyond that of the plain run.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from perflaw.store.paths import read_observed
 from perflaw.types import Histogram
 
 EPSILON = 0.05
+BUILDS = {"injected": (), "hooks": ("-finstrument-functions",)}
 SOURCE = """
 #include <stdint.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ SOURCE = """
 #include <time.h>
 #include <x86intrin.h>
 #define PLAIN __attribute__((no_instrument_function, noinline))
-static uint64_t *took, calls, state = 1;
+static uint64_t *took, *outside, calls, state = 1;
 PLAIN static unsigned draw(unsigned most) {
     state = state * 6364136223846793005ull + 1;
     return (unsigned)((state >> 33) % most);
@@ -60,16 +61,21 @@ PLAIN int main(int count, char **words) {
     uint64_t most = strtoull(words[2], NULL, 10), begin, end;
     double first, last;
     took = calloc(most, sizeof *took);
+    outside = calloc(most, sizeof *outside);
     both(&begin, &first);
     for (uint64_t at = 0; at < most; at++) {
         unsigned kind = draw(10) < 5 ? 0 : 1 + draw(kinds - 1);
-        fast(base[kind] + draw(base[kind] / 4));
+        unsigned rounds = base[kind] + draw(base[kind] / 4);
+        uint64_t called = __rdtsc();
+        fast(rounds);
+        outside[at] = __rdtsc() - called;
     }
     both(&end, &last);
     FILE *file = fopen(words[count - 1], "wb");
     double ns_a_tick = (last - first) / (double)(end - begin);
     fwrite(&ns_a_tick, sizeof ns_a_tick, 1, file);
     fwrite(took, sizeof *took, calls, file);
+    fwrite(outside, sizeof *outside, calls, file);
     return fclose(file);
 }
 """
@@ -93,27 +99,43 @@ def shape_of(histogram: Histogram, tick: float) -> Shape:
     return Shape(borders, cdf(histogram, borders), float(quantile(histogram, [0.5])[0]))
 
 
-def built(folder: Path) -> Path:
-    """The program, with hooks."""
-    source, program = folder / "shape.c", folder / "shape"
+def built(folder: Path) -> dict[str, Path]:
+    """The program for each way to record it."""
+    source, programs = folder / "shape.c", {}
     source.write_text(SOURCE)
-    subprocess.run(["gcc", "-O2", "-g", "-finstrument-functions", str(source), "-o", str(program)], check=True)
-    return program
+    for way, flags in BUILDS.items():
+        programs[way] = folder / way
+        subprocess.run(["gcc", "-O2", "-g", *flags, str(source), "-o", str(programs[way])], check=True)
+    return programs
 
 
-def compared(program: Path, kinds: int, calls: int, experiment: str, folder: Path) -> tuple[Shape, Shape]:
-    """Ours, and by hand, of one run."""
-    hand = folder / f"{experiment}.bin"
-    words = [str(program), str(kinds), str(calls), str(hand)]
-    record = [sys.executable, "-m", "perflaw", "record", "-e", experiment, "--collect", "paths", "--", *words]
-    subprocess.run(record, cwd=folder, check=True, capture_output=True)
-    (observed,) = read_observed(open_experiment(experiment, folder).recordings(), ["fast"])
-    ours = merged([one.paths[0] for one in observed.observations])
-    data = hand.read_bytes()
+def by_hand(file: Path, step: float) -> tuple[Shape, Shape]:
+    """What the function itself has read, and what its caller has."""
+    data = file.read_bytes()
     ns_a_tick = float(np.frombuffer(data[:8], np.float64)[0])
-    ticks = np.frombuffer(data[8:], np.uint64)
-    step = observed.platforms[0].tick  # both read one counter
-    return shape_of(ours, step), shape_of(histogram_of(ticks * ns_a_tick), step)
+    inside, outside = np.frombuffer(data[8:], np.uint64).reshape(2, -1) * ns_a_tick
+    return shape_of(histogram_of(inside), step), shape_of(histogram_of(outside), step)
+
+
+def recorded(way: str, program: Path, words: list[str], experiment: str, folder: Path) -> tuple[Shape, float]:
+    """What is recorded, and the step of the clock, which is that of all readings."""
+    record = [
+        sys.executable,
+        "-m",
+        "perflaw",
+        "record",
+        "-e",
+        experiment,
+        "--collect",
+        "paths",
+        "--select",
+        "fast",
+        "--",
+    ]
+    subprocess.run([*record, str(program), *words], cwd=folder, check=True, capture_output=True)
+    (observed,) = read_observed(open_experiment(experiment, folder).recordings(), ["fast"])
+    step = observed.platforms[0].tick
+    return shape_of(merged([one.paths[0] for one in observed.observations]), step), step
 
 
 def agree(ours: Shape, hand: Shape) -> bool:
@@ -130,22 +152,33 @@ def told(shape: Shape) -> str:
 
 
 def main() -> int:
-    """Print a line a run; 1 where the borders of any disagree."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print some lines a run; 1 where the borders of any disagree."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
-    good = runs = 0
+    good: dict[str, int] = dict.fromkeys(BUILDS, 0)
+    costs: dict[str, list[float]] = {way: [] for way in BUILDS}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        program = built(folder)
-        for kinds in (2, 3):
-            for turn in range(asked.rounds):
-                ours, hand = compared(program, kinds, asked.calls, f"kinds{kinds}-{turn}", folder)
-                good, runs = good + agree(ours, hand), runs + 1
-                print(f"{kinds} kinds, ours:    {told(ours)}\n         by hand: {told(hand)}")
-    print(f"the same borders in {good} of {runs} runs")
-    return int(good < runs)
+        programs = built(folder)
+        for turn in range(2 * asked.rounds):
+            hand, kinds = folder / "hand.bin", 2 + turn % 2
+            words = [str(kinds), str(asked.calls), str(hand)]
+            for way, program in programs.items():
+                ours, step = recorded(way, program, words, f"{way}{turn}", folder)
+                inside, outside = by_hand(hand, step)
+                subprocess.run([str(programs["injected"]), *words], check=True)
+                plain, plain_outside = by_hand(hand, step)
+                good[way] += agree(ours, inside) and agree(ours, plain)
+                costs[way].append(outside.median - plain_outside.median)
+                print(
+                    f"{kinds} kinds, {way}: {told(ours)}\n  by hand, recorded: {told(inside)}\n  by hand, plain: {told(plain)}"
+                )
+    for way in BUILDS:
+        cost = f"{np.median(costs[way]):.0f} ns a call (of all runs {min(costs[way]):.0f} to {max(costs[way]):.0f})"
+        print(f"{way}: the same borders in {good[way]} of {2 * asked.rounds} runs, {cost}")
+    return int(min(good.values()) < 2 * asked.rounds)
 
 
 if __name__ == "__main__":

@@ -268,7 +268,11 @@ class Driver:
     r2: float
     """Share of the variance of that which it explains."""
     expression: str
-    """The law, in the annotation language; of few values the mean at each."""
+    """The law, in the annotation language; empty where the feature has too few values for a law."""
+    unit: str
+    """Unit of what follows the feature; empty for calls."""
+    means: tuple[tuple[float, float], ...]
+    """Values of the feature, rising, and the mean at each: at its 5th, 50th and 95th percentile, or at each of few values."""
 
 
 @dataclass(frozen=True, slots=True)

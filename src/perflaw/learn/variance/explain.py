@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
+from perflaw.laws.distributions import mean as law_mean
 from perflaw.laws.printing import learnt_text
 from perflaw.learn.variance.latency import latency_of
 from perflaw.learn.variance.moments import Floats, split
@@ -270,30 +271,37 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
     samples = sampled.samples
     costs = parts_matrix(tree, sampled, parts.keys, np.nan_to_num(samples.y), sampled.x)
     calls = parts_matrix(tree, sampled, parts.keys, samples.k.astype(np.float64), np.zeros(len(sampled)))
-    metric, net = tree.call_tree.metric.name, parts.net
+    metric, unit, net = tree.call_tree.metric.name, tree.call_tree.metric.unit, parts.net
     significant = [place for place, each in enumerate(net) if each >= options.theta * parts.total.spread]
-    responses = []  # what varies of each of the largest significant parts, in words, and its values (n,)
+    responses = []  # what varies of each of the largest significant parts, in words, its unit, and its values (n,)
     for place in sorted(significant, key=lambda place: -net[place])[:MAX_PARTS]:
         mechanism, name = parts.mechanism(place), tree.name(parts.keys[place][1])
         if parts.keys[place] == OWN:
-            responses.append((f"own {metric}", costs[:, place]))
+            responses.append((f"own {metric}", unit, costs[:, place]))
         elif mechanism == "cost per call":
-            responses.append((f"{metric} in {name}", costs[:, place]))
+            responses.append((f"{metric} in {name}", unit, costs[:, place]))
         else:
-            responses.append((f"calls of {name}", calls[:, place]))
+            responses.append((f"calls of {name}", "", calls[:, place]))
 
-    series = [Series(name, y[rows], features, weights=sampled.weight[rows]) for name, y in responses]
+    series = [Series(name, y[rows], features, weights=sampled.weight[rows]) for name, _, y in responses]
     laws = [one.law for one in learn(series, options=LawOptions(several=False, regimes=False))] if series else []
     found: list[Driver | None] = []
-    for one, law in zip(series, laws, strict=True):
+    for (name, unit, _), one, law in zip(responses, series, laws, strict=True):
         if law.verdict == "law" and law.features and law.r2 is not None and law.r2 >= MIN_R2:
-            found.append(Driver(law.features[0], one.name, law.r2, learnt_text(law.expression)))
+            x = np.unique(np.percentile(features[law.features[0]], (5, 50, 95), method="nearest"))
+            means = np.broadcast_to(law_mean(law.expression, {law.features[0]: x}), x.shape)
+            text = learnt_text(law.expression)
+            found.append(Driver(law.features[0], name, law.r2, text, unit, _pairs(x, means)))
         else:
-            found.append(_driver_by_value(one.name, one.y, sampled.weight[rows], features))
+            found.append(_driver_by_value(name, unit, one.y, sampled.weight[rows], features))
     return tuple(driver for driver in found if driver)
 
 
-def _driver_by_value(response: str, y: Floats, weight: Floats, features: dict[str, Floats]) -> Driver | None:
+def _pairs(x: Floats, means: Floats) -> tuple[tuple[float, float], ...]:
+    return tuple((float(value), float(mean)) for value, mean in zip(x, means, strict=True))
+
+
+def _driver_by_value(response: str, unit: str, y: Floats, weight: Floats, features: dict[str, Floats]) -> Driver | None:
     """A feature with too few values for a law, whose means at each value explain most of the variance."""
     best: Driver | None = None
     for name, x in features.items():
@@ -305,6 +313,5 @@ def _driver_by_value(response: str, y: Floats, weight: Floats, features: dict[st
         whole = float(weight @ centred**2)
         r2 = 1 - float(weight @ (y - means[group]) ** 2) / whole if whole > 0 else 0.0
         if r2 >= MIN_R2 and (best is None or r2 > best.r2):
-            words = ", ".join(f"{mean:.3g} at {value:g}" for value, mean in zip(values, means, strict=True))
-            best = Driver(name, response, r2, words)
+            best = Driver(name, response, r2, "", unit, _pairs(values, means))
     return best

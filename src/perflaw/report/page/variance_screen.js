@@ -72,7 +72,7 @@ function groupsPanel({ groups }) {
 
 function driversPanel({ drivers, driven }, name) {
   return panel("Driver: which argument it follows", drivers.length
-    ? element("ul", null, drivers.map((one) => element("li", null, foreign(one.of), " follow ", element("b", null, foreign(one.feature)), ": ", foreign(one.expression), ` (R² ${one.text.r2})`)))
+    ? element("ul", null, drivers.map((one) => element("li", null, { title: one.law }, foreign(one.text))))
     : element("p", { class: "quiet" }, driven ? "Unknown: no recorded feature explains most of it."
       : ["Not learnt for the page: ", element("code", null, `perflaw variance ${name} --metric ${metricNow().name}`)]));
 }

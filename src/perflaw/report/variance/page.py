@@ -16,6 +16,7 @@ from perflaw.report.variance.graphs import perfetto
 from perflaw.report.variance.text import (
     await_texts,
     call_path,
+    driver_text,
     ends_text,
     last_name,
     part_name,
@@ -275,7 +276,9 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
             }
             for block in shown["together"]
         ],
-        "drivers": [{**document(driver), "text": {"r2": f"{driver.r2:.2f}"}} for driver in explanation.drivers],
+        "drivers": [
+            {"text": driver_text(document(driver)), "law": driver.expression} for driver in explanation.drivers
+        ],
         "driven": driven,
         "contexts": contexts,
         "deadlines": _deadlines(explanation) if explanation.deadlines or explanation.bounds else None,

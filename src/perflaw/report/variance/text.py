@@ -44,6 +44,20 @@ def ends_text(low: float | None, high: float | None) -> str:
     return f"{round(low * 100):d}–{round(high * 100):d}"
 
 
+def driver_text(driver: Document) -> str:
+    """What follows a feature: its mean where the feature is small, usual and large; the document has the law.
+
+    >>> driver_text({"of": "calls of f", "feature": "n", "r2": 0.98, "unit": "", "means": [[1, 0.5], [9, 20.2]]})
+    'calls of f follow n: 0.5 at n = 1, 20 at 9 (R² 0.98)'
+    """
+    verb = "follow" if driver["of"].startswith("calls of ") else "follows"
+    means = ", ".join(
+        f"{quantity(mean, driver['unit'])} at {'' if place else driver['feature'] + ' = '}{value:.6g}"
+        for place, (value, mean) in enumerate(driver["means"])
+    )
+    return f"{driver['of']} {verb} {driver['feature']}: {means} (R² {driver['r2']:.2f})"
+
+
 def last_name(name: str) -> str:
     """The part of a name after its last dot."""
     return name.rpartition(".")[2] or name
@@ -253,10 +267,7 @@ def variance_screen(document: Document, colour: bool) -> str:
             )
             for one in said["together"]
         ),
-        "".join(
-            paragraph(printable(f"{one['of']} follow {one['feature']}: {one['expression']} (R² {one['r2']:.2f})"))
-            for one in function["drivers"]
-        ),
+        "".join(paragraph(printable(driver_text(one))) for one in function["drivers"]),
         contexts_text,
         _deadlines(function, unit),
         exemplars,
@@ -383,6 +394,8 @@ def _patterns(document: Document, colour: bool) -> str:
         f"{contexts}: {counted(extracted['nodes'], 'node')} in {counted(extracted['patterns'], 'pattern')}, merged to "
         f"{merged['nodes']} in {merged['patterns']}, {shown['nodes']} in {shown['patterns']} after trimming"
     )
+    if metric == "time" and patterns[0]["nodes"][0]["cause"] == "interference":
+        lines.append("interference is time in which others had the CPU; without it: perflaw variance --metric cpu")
     lines += [*notes, f"why: perflaw variance {printable(patterns[0]['root'])}"]
     return text_table(headings, rows, right=(2, 3, 4), colour=colour) + "".join(map(paragraph, lines))
 

@@ -217,7 +217,6 @@ void define_start(void) {
     definition_add_number(&line, recording.costs.other_ns);
     definition_add_text(&line, PY_VERSION);
     definition_write(&line);
-    define_cpu("begun", cpu_of_process_ns());
 }
 
 void define_end(int64_t overhead_ns, int64_t lost_records, const char *how) {

@@ -41,6 +41,11 @@ static void let_go(void) {
     events_stop();
     metrics_stop();
     greenlets_stop();
+}
+
+/* The same in a forked child, which leaves the files alone. */
+static void let_go_of_child(void) {
+    let_go();
     definitions_close();
 }
 
@@ -48,7 +53,7 @@ static void let_go(void) {
 static int begin(PyObject *settings) {
     process_forget();
     process_read_settings(settings);
-    process_leave_children(let_go);
+    process_leave_children(let_go_of_child);
     functions_forget();
     const char *clock;
     Py_BEGIN_ALLOW_THREADS /* it waits some milliseconds */
@@ -74,9 +79,11 @@ const char *module_start(PyObject *settings) {
 }
 
 void module_finish(void) {
-    process_write_end("");
+    int is_written = process_write_end("");
     let_go();
     threads_release();
+    if (is_written) define_cpu("released", cpu_of_process_ns());
+    definitions_close();
 }
 
 static PyObject *start(PyObject *module, PyObject *settings) {
@@ -85,6 +92,7 @@ static PyObject *start(PyObject *module, PyObject *settings) {
     const char *obstacle = module_start(settings);
     if (obstacle) return PyErr_Format(PyExc_OSError, "%s", obstacle);
     if (!recording.settings.attached) children_start();
+    define_cpu("begun", cpu_of_process_ns());
     Py_RETURN_NONE;
 }
 

@@ -167,9 +167,9 @@ Thread *thread_begin(void) {
 
 /* ---- end ---- */
 
-void process_write_end(const char *how) {
+int process_write_end(const char *how) {
     int64_t lost_records = 0, overhead_ns = 0, off_ns = 0, counting_ns = 0;
-    if (!recording.process || recording.forked || !(recording.active || recording.stop_reason)) return;
+    if (!recording.process || recording.forked || !(recording.active || recording.stop_reason)) return 0;
     for (const Thread *thread = threads_all(); thread; thread = thread->next) {
         if (thread->process != recording.process) continue;
         lost_records += thread->lost_records;
@@ -188,6 +188,7 @@ void process_write_end(const char *how) {
     define_cpu("counting", counting_ns);
     define_cpu("counted", counting_ns * recording.costs.counted_fraction >> 8);
     define_end(overhead_ns, lost_records, how);
+    return 1;
 }
 
 void process_take_back_end(void) {

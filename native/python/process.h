@@ -17,8 +17,9 @@ const char *process_start_clock(void);
 int process_begin(void);
 /* What is called at the first event in a forked child of a program that was attached to, instead of recording it. */
 void process_leave_children(void (*let_go)(void));
-/* Write how the recording ends, which goes on if what was about to end it fails; then that line is taken back. */
-void process_write_end(const char *how);
+/* Write how the recording ends, which goes on if what was about to end it fails; then that line is taken back. Gives
+ * whether it was written: there may be no recording. */
+int process_write_end(const char *how);
 void process_take_back_end(void);
 
 /* The slow way of thread_get. */

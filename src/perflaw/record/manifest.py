@@ -112,8 +112,11 @@ def describe(
     cpu_ns = known.cpu_ns
     machine = execution.machine
     if machine is not None and {"entered", "begun"} <= cpu_ns.keys():
-        before_ns, start_ns = cpu_ns["entered"], cpu_ns["begun"] - cpu_ns["entered"]
-        after_ns = max(0, machine.cpu_ns - cpu_ns["ended"]) if "ended" in cpu_ns else 0
+        before_ns, start_ns, after_ns = cpu_ns["entered"], cpu_ns["begun"] - cpu_ns["entered"], 0
+        if "ended" in cpu_ns:  # the tracer then frees what it holds, and the rest is the interpreter's end
+            released_ns = cpu_ns.get("released", cpu_ns["ended"])
+            start_ns += released_ns - cpu_ns["ended"]
+            after_ns = max(0, machine.cpu_ns - released_ns)
         heap = heap_costs() if name != "fake" and known.collections and known.collections.blocks else None
         machine = replace(machine, before_ns=before_ns, tracer_start_ns=start_ns, after_ns=after_ns, heap=heap)
     if machine is not None and name != "fake" and CPU in known.metrics.values() and calls >= MIN_WATCHED_CALLS:

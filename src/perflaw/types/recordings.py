@@ -192,7 +192,7 @@ class Machine:
     before_ns: int = 0
     """CPU time of the process before its tracer began: the interpreter's start. 0 if unknown, as are the next two."""
     tracer_start_ns: int = 0
-    """CPU time that its tracer took to begin, of which nothing is recorded."""
+    """CPU time that its tracer took to begin, and to free what it held at the end; nothing of it is recorded."""
     after_ns: int = 0
     """CPU time after the recording ended: the interpreter's end."""
     heap: HeapCosts | None = None

@@ -185,7 +185,8 @@ class Definitions:
     words: dict[str, str] = field(default_factory=dict)
     """Messages of the tracer for the manifest, by topic: ``clock``, ``cpu``, ``tracer``, ``end``, …"""
     cpu_ns: dict[str, int] = field(default_factory=dict)
-    """CPU time of the process when the tracer was ``entered``, and when the recording had ``begun`` and ``ended``.
+    """CPU time of the process when the tracer was ``entered``, when the recording had ``begun`` and ``ended``, and when the
+    tracer had ``released`` what it held.
 
     And the wall time that its threads ``waited`` within the tracer, for the recorder or a CPU, the time of ``counting``
     lines, and that of the ``counted`` code without counting.

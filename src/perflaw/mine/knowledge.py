@@ -8,20 +8,21 @@ is nothing else to be learnt hands over to its callers, and is measured again as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT
-from perflaw.learn.paths.durations import total
+from perflaw.learn.paths.durations import clusters, merged, quantile, total
 from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.stable import stable_borders
-from perflaw.mine.changes import has_changed
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
-from perflaw.types import Observed, PathSpec
+from perflaw.types import Histogram, Observed, PathSpec
 from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath
 
 ENOUGH_CALLS: Final = 20_000
@@ -62,6 +63,12 @@ MOST_SAMPLES: Final = 20_000
 """Samples at which all are halved, so that the newer ones count for more."""
 RETOLD_S: Final = 20.0
 """Age of samples at which hot functions are looked for again, if nothing else is as useful."""
+FEWEST_COMPARED: Final = 200
+"""Calls below which it is not said whether durations have changed."""
+MOVED_SHARE: Final = 0.15
+"""Part of the calls that are of another kind than before: three times what distinguishes groups of call paths."""
+MOVED_FACTOR: Final = 2.0
+"""Factor between medians: less may be the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,3 +492,20 @@ def _told(spec: PathSpec) -> str:
     groups = f"{len(spec.groups)} group{'s' * (len(spec.groups) != 1)}"
     edges = ", ".join(f"{caller} -> {callee}" for caller, callee in spec.atoms)
     return f"{borders}{' (stable)' * spec.stable}, {groups} of call paths{f' by {edges}' * bool(edges)}, {spec.points} calls"
+
+
+def has_changed(known: Sequence[Observed], borders: Sequence[float], newest: Observed) -> bool:
+    """Whether the shares of the kinds of calls that the borders separate have moved; without borders, the median."""
+    before, after = _durations(known), _durations([newest])
+    if min(total(before), total(after)) < FEWEST_COMPARED:
+        return False
+    if borders:
+        shares = [clusters(each, borders) / total(each) for each in (before, after)]
+        return float(np.abs(shares[0] - shares[1]).sum()) / 2 >= MOVED_SHARE
+    medians = [max(float(quantile(each, 0.5)), 1.0) for each in (before, after)]
+    return max(medians) >= MOVED_FACTOR * min(medians)
+
+
+def _durations(several: Sequence[Observed]) -> Histogram:
+    """The durations of all calls."""
+    return merged([one for each in several for item in each.observations for one in item.paths.values()])

@@ -64,7 +64,7 @@ def fleet_text(document: Document, colour: bool = False) -> str:
 # ---- the page ----
 
 _EVERY_MS: Final = 2000
-_WIDTH, _HEIGHT = 640, 120
+_WIDTH, _HEIGHT, _FOOT = 640, 120, 24
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'"
 )
@@ -86,6 +86,7 @@ th {{ font-weight: 600; border-bottom: 1px solid #8888; white-space: nowrap; }} 
 svg {{ display: block; width: 100%; height: auto; max-width: {_WIDTH}px; overflow: visible; }}
 .late {{ color: #c33; }} .budget {{ stroke: #c33; stroke-dasharray: 4 3; }} circle {{ fill: #37c; }}
 text {{ font-size: 11px; fill: currentColor; }} small {{ opacity: .75; }}
+@media (max-width: {_WIDTH}px) {{ text {{ font-size: 20px; }} circle {{ r: 4px; }} }}
 </style>
 </head>
 <body>
@@ -107,6 +108,25 @@ setInterval(async () => {{
 </body>
 </html>
 """
+
+
+_RELOADED = """<script>
+setInterval(async () => {
+  try {
+    const answer = await fetch(`${location.pathname}/version`);
+    if (answer.ok && await answer.text() !== "@VERSION@") location.reload();
+  } catch (error) { /* The controller does not answer: the page stays as it is. */ }
+}, @EVERY@);
+</script>
+</body>"""
+
+
+def reloaded(page: str, version: str) -> str:
+    """A service's page of specifications, which is loaded again when the controller has another version of them.
+
+    What is selected is in its address, so it stays.
+    """
+    return page.replace("</body>", _RELOADED.replace("@VERSION@", version).replace("@EVERY@", str(_EVERY_MS)))
 
 
 def fleet_page(document: Document) -> str:
@@ -163,9 +183,9 @@ def _chart(service: Document) -> str:
         for one in spent
     )
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + 16}" role="img" aria-label="Cost of measuring against the budget">'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _FOOT}" role="img" aria-label="Cost of measuring against the budget">'
         f'<line class="budget" x1="0" x2="{_WIDTH}" y1="{place:.1f}" y2="{place:.1f}"/>'
         f'{points}<text class="budget-text" x="2" y="{place - 3:.1f}">budget {percent(budget)}</text>'
-        f'<text x="0" y="{_HEIGHT + 13}">{longest / 60:.0f} min ago</text>'
-        f'<text x="{_WIDTH}" y="{_HEIGHT + 13}" text-anchor="end">now</text></svg>'
+        f'<text x="0" y="{_HEIGHT + _FOOT - 4}">{longest / 60:.0f} min ago</text>'
+        f'<text x="{_WIDTH}" y="{_HEIGHT + _FOOT - 4}" text-anchor="end">now</text></svg>'
     )

@@ -62,6 +62,10 @@ def test_a_ledger_keeps_everything_and_counts_once(place):
     assert len(ledger.observed(("shop", "shop.load", "time"), 5)) == 1
     assert [one[1:] for one in ledger.decisions("shop", 5)] == [(STUB.id, 1, "samples", "because", 0.5)]
     assert ledger.spent("shop", 0) == [(STUB.id, 5, 0.01), (STUB.id, 6, 0.02)]
+    both = [Request(200, "samples"), Request(201, "paths", ("shop.load",))]
+    ledger.instruct(STUB.id, both, ["because", "it is hot"], [0.5, 1.0])
+    # What is measured as before is no decision.
+    assert [one[2:4] for one in ledger.decisions("shop", 5)] == [(2, "paths shop.load"), (1, "samples")]
     ledger.close()
 
 

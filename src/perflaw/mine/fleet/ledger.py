@@ -180,12 +180,13 @@ class Ledger:
     def instruct(
         self, stub: str, requests: Sequence[Request], reasons: Sequence[str], utilities: Sequence[float]
     ) -> None:
-        """Change what a stub is to measure, and note why."""
+        """Change what a stub is to measure, and note why it measures what it has not measured until now."""
         with self._database.transaction() as execute:
-            row = execute("SELECT version, service FROM stubs WHERE id = ?", stub).fetchone()
+            row = execute("SELECT version, service, requests FROM stubs WHERE id = ?", stub).fetchone()
             if row is None:
                 return
             version, service = row[0] + 1, row[1]
+            before = {_what(Request.from_json(text, "the controller's database")) for text in json.loads(row[2])}
             texts = json.dumps([one.to_json() for one in requests])
             execute(
                 "UPDATE stubs SET version = ?, requests = ?, reasons = ? WHERE id = ?",
@@ -193,17 +194,9 @@ class Ledger:
             )  # fmt: skip
             now = time.time_ns()
             for request, why, utility in zip(requests, reasons, utilities, strict=True):
-                what = f"{request.kind} {', '.join(request.functions)}".strip()
-                execute(
-                    "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    now,
-                    service,
-                    stub,
-                    version,
-                    what,
-                    why,
-                    utility,
-                )
+                if (what := _what(request)) not in before:
+                    values = (now, service, stub, version, what, why, utility)
+                    execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
     def decisions(self, service: str, most: int) -> list[tuple[int, str, int, str, str, float]]:
         """The last decisions: when, stub, version, what, why, expected utility; the newest first."""
@@ -323,6 +316,11 @@ def calls_of(observed: Observed) -> int:
     """Calls in all observations."""
     paths = (one for each in observed.observations for one in each.paths.values())
     return sum(int(one.counts.sum()) + one.zeros for one in paths)
+
+
+def _what(request: Request) -> str:
+    """What is measured, in words."""
+    return f"{request.kind} {', '.join(request.functions)}".strip()
 
 
 def _measurement(name: str, body: Any) -> Measurement:

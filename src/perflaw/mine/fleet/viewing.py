@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from perflaw.mine.fleet.analysis import Analyst
@@ -30,8 +31,8 @@ class Views:
     """The page of a fleet's document."""
     tables: Callable[[Document], str]
     """Its changing part."""
-    specs: Callable[[str, Sequence[PathSpec]], str]
-    """The page of a service's specifications."""
+    specs: Callable[[str, Sequence[PathSpec], str], str]
+    """The page of a service's specifications, which are of this version."""
     policy: str
     """Content security policy."""
 
@@ -57,15 +58,25 @@ def viewing(views: Views, ledger: Ledger, analyst: Analyst) -> Starlette:
         service = request.path_params["service"]
         found = analyst.specs(service)
         if not found:
-            return HTMLResponse("nothing is specified yet", 404)
-        return HTMLResponse(views.specs(service, found))
+            return HTMLResponse("nothing is specified yet", 404, {"Refresh": "2"})
+        return HTMLResponse(views.specs(service, found, version_of(found)))
+
+    def version(request: Request) -> Response:
+        return PlainTextResponse(version_of(analyst.specs(request.path_params["service"])))
 
     routes = [
         Route("/", page),
         Route("/tables", tables),
         Route("/status.json", status),
         Route("/specs/{service}", specs),
+        Route("/specs/{service}/version", version),
     ]
     # A name that somebody else resolves to this machine must not let a foreign page read this one.
     hosts = ["127.0.0.1", "localhost", "[::1]", *([views.address.host] if views.address.host else [])]
     return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)])
+
+
+def version_of(specs: Sequence[PathSpec]) -> str:
+    """Another text where any specification was mined from other measurements."""
+    about = [(one.component, one.metric, one.points, one.borders, len(one.groups)) for one in specs]
+    return hashlib.sha256(repr(about).encode()).hexdigest()[:16]

@@ -8,14 +8,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from perflaw.record.attach import directory, native_session
+from perflaw.record.attach import directory, native_session, patching
 from perflaw.record.attach.directory import left_behind
-from perflaw.record.attach.injection import start_thread
+from perflaw.record.attach.injection import StoppedThread, start_thread
 from perflaw.record.attach.process import native_program
 from perflaw.record.build import build, hooks
 from perflaw.record.compiled.inject import choice
@@ -139,12 +139,63 @@ def test_only_chosen_functions_are_changed(perflaw: Run, busy: Path, tmp_path: P
     assert set(calls(recording)) == {"floating"}
 
 
+CHAIN = r"""
+#include <stdio.h>
+#include <unistd.h>
+#define APART __attribute__((noinline, noclone, aligned(4096)))
+APART long inner(long number) { return number * 3 + 1; }
+APART long middle(long number) { return inner(number) + 1; }
+APART long outer(long number) { return middle(number) + 1; }
+int main(void) {
+    long wrong = 0;
+    alarm(120);
+    puts("ready");
+    fflush(stdout);
+    for (long at = 0; wrong < 10; at++) {
+        wrong += outer(at) != at * 3 + 3;
+        if (at % 10000 == 0) usleep(100);
+    }
+    return 1;
+}
+"""
+
+
+def test_jumps_are_written_in_batches_and_record_only_when_all_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the first calls of a function with its jump would be those of a wrong caller, which has none yet."""
+    (tmp_path / "chain.c").write_text(CHAIN)
+    subprocess.run(["gcc", "-O2", "-g", "chain.c", "-o", "chain"], cwd=tmp_path, check=True)
+    stop, batches = patching._all_stopped, list[int]()
+
+    def stop_later(pid: int) -> AbstractContextManager[list[StoppedThread]]:
+        batches.append(pid)
+        time.sleep(0.05)
+        return stop(pid)
+
+    monkeypatch.setattr(patching, "_PAGES", 1)
+    monkeypatch.setattr(patching, "_all_stopped", stop_later)
+    with serving(tmp_path / "chain") as pid:
+        program = native_program(pid)
+        assert program
+        native_session.record_native(open_experiment("default", tmp_path), program, RecordSettings(), {}, 0.3)
+    assert len(batches) >= 6  # three functions, twice
+    [recording] = recordings(tmp_path)
+    counted = calls(recording)
+    assert {path.removeprefix("/main") for path in paths(recording)} == {
+        "/outer",
+        "/outer/middle",
+        "/outer/middle/inner",
+    }
+    assert counted["inner"] - 1 <= counted["middle"] - 1 <= counted["outer"] <= counted["inner"]
+
+
 def attached(process: subprocess.Popen[str], folder: Path, *options: str) -> subprocess.Popen[bytes]:
     """A recorder of the process in the background, which has begun to record."""
     before = code(process)
     command = [sys.executable, "-m", "perflaw", "attach", str(process.pid), "--seconds", "100", *options]
     recorder = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE)
-    wait_until(lambda: code(process) != before)
+    wait_until(lambda: code(process) != before and any(folder.glob(".perflaw/*/runs/*/spool/recorded")))
     return recorder
 
 

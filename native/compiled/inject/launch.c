@@ -46,9 +46,9 @@ enum { TAKE_BACK_US = 1000000, SETTLE_US = 10000000, PAUSE_US = 1000, FOLLOW_US 
 static int jumps_file = -1, jumps_number;
 
 static const char *hand_over(const Module *module, const Jump *jumps, size_t count) {
-    (void)module;
     size_t size = count * sizeof *jumps;
     jumps_note(jumps, count, sizeof *jumps, offsetof(Jump, original));
+    patches_own_pages(module, jumps, count);
     return write(jumps_file, jumps, size) == (ssize_t)size ? NULL : "cannot write to the spool";
 }
 
@@ -77,8 +77,23 @@ static const char *attach(void) {
     if (!begin_jumps()) return "cannot write to the spool";
     const char *trouble = modules_inject(setting("PERFLAW_TARGET_INJECT"), hand_over);
     if (!begin_thread()) return "the recording cannot begin";
+    patches_rest();
     if (!trouble && !end_jumps()) trouble = "cannot write to the spool";
     return trouble;
+}
+
+/* Wait until the recorder says that all jumps are written, or has released its lock or died; then record. */
+static void await_jumps(int lock) {
+    const char *spool = setting("PERFLAW_TARGET_SPOOL");
+    char written[4096 + 32], recorded[4096 + 32];
+    snprintf(written, sizeof written, "%s/written", spool);
+    snprintf(recorded, sizeof recorded, "%s/recorded", spool);
+    while (rename(written, recorded)) {
+        if (!flock(lock, LOCK_SH | LOCK_NB)) return;
+        usleep(PAUSE_US);
+    }
+    patches_wake();
+    if (recording.state == ENDED) patches_rest(); /* another thread has ended it just now */
 }
 
 /* Whether the recorder has released its lock, or died. Meanwhile, libraries that the program opens are followed. */
@@ -122,15 +137,13 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     recording.is_attached = 1;
     uint64_t build = strtoull(setting("PERFLAW_TARGET_BUILD"), NULL, 16);
     mirror_offer(COPY_RECORDS, (uintptr_t)perflaw_attach, build);
-    if (has_recorded) {
-        recording_turn(NOT_BEGUN);
-        patches_wake();
-    }
+    if (has_recorded) recording_turn(NOT_BEGUN);
     int file = open(setting("PERFLAW_TARGET_LOCK"), O_RDONLY | O_CLOEXEC);
     const char *trouble = attach();
     if (trouble && process_begin()) define_failure(trouble);
     if (!trouble) define_text("agent", has_recorded ? "used again: an earlier recording has loaded it" : "loaded for this recording");
     has_recorded = 1;
+    if (!trouble && file >= 0) await_jumps(file);
     while (!trouble && file >= 0 && !is_over(file)) continue;
     if (file >= 0) close(file);
     mirror_offer(COPY_ENDS, (uintptr_t)perflaw_attach, build);

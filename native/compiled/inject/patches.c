@@ -1,6 +1,7 @@
 #include "patches.h"
 
 #include <errno.h>
+#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -32,7 +33,7 @@ enum FixupKind { RELATIVE, LOW_HALF, HIGH_HALF };
 
 _Static_assert(sizeof(PatchTable) == 24 && sizeof(Patch) == 24 && sizeof(Fixup) == 16, "the rows of inject/tables.py");
 
-enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900, STUBS_BYTES = 1 << 28 };
+enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900, STUBS_BYTES = 1 << 28, PAGE = 4096 };
 
 /* The page before the stubs that were made at once; it stays writable. */
 typedef struct Block {
@@ -236,8 +237,7 @@ const char *patches_apply(const Module *module, Answer answer, WriteJumps write)
     return trouble;
 }
 
-/* The recording is over: functions whose jumps stay do nothing but go on. Cost: a store for every mapping of stubs. */
-static void rest(void) {
+void patches_rest(void) {
     for (Block *block = blocks; block; block = block->next) block->entry = inject_rest;
 }
 
@@ -253,6 +253,40 @@ void patches_wake(void) {
     for (Block *block = blocks; block; block = block->next) block->entry = inject_entry;
 }
 
+static uintptr_t page_of(const Jump *jump) { return (uintptr_t)jump->address & ~(uintptr_t)(PAGE - 1); }
+
+/* Pages that the process is to have its own copy of. */
+typedef struct Pages {
+    const Module *module;
+    const Jump *jumps;
+    size_t count;
+} Pages;
+
+/* Called while the loader neither loads nor unloads: at the same place no other memory can lie. */
+static int own_pages(struct dl_phdr_info *about, size_t size, void *pages) {
+    const Module *module = ((const Pages *)pages)->module;
+    const Jump *jumps = ((const Pages *)pages)->jumps;
+    size_t count = ((const Pages *)pages)->count, code = (size_t)(module->code_end - module->code_first);
+    uintptr_t low = UINTPTR_MAX;
+    (void)size;
+    for (int at = 0; at < about->dlpi_phnum; at++)
+        if (about->dlpi_phdr[at].p_type == PT_LOAD && about->dlpi_addr + about->dlpi_phdr[at].p_vaddr < low)
+            low = about->dlpi_addr + about->dlpi_phdr[at].p_vaddr;
+    if ((low & ~(uintptr_t)(PAGE - 1)) != (uintptr_t)module->base) return 0;
+    if (mprotect(module->code_first, code, module->code_protection | PROT_WRITE)) return 1;
+    for (size_t at = 0, end; at < count; at = end) {
+        uintptr_t first = page_of(&jumps[at]), last = first;
+        for (end = at + 1; end < count && page_of(&jumps[end]) - last <= PAGE; end++) last = page_of(&jumps[end]);
+        madvise((void *)first, last + PAGE - first, MADV_POPULATE_WRITE); /* since Linux 5.14 */
+    }
+    mprotect(module->code_first, code, module->code_protection);
+    return 1;
+}
+
+void patches_own_pages(const Module *module, const Jump *jumps, size_t count) {
+    dl_iterate_phdr(own_pages, &(Pages){module, jumps, count});
+}
+
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {
     size_t code = (size_t)(module->code_end - module->code_first);
     if (mprotect(module->code_first, code, module->code_protection | PROT_WRITE)) return "the system allows no change of its code";
@@ -265,7 +299,7 @@ const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {
 
 int patches_start(void) {
     if (recording.empty) return 1;
-    recording.rest = rest;
+    recording.rest = patches_rest;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *block = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return 0;

@@ -44,8 +44,14 @@ const char *write_jumps(const Module *module, const Jump *jumps, size_t count);
 
 /* Whether a function jumps to its stub now. */
 int patches_lead_from(const char *function);
-/* Another recording of this process begins: what was prepared serves again where it is the same. */
+/* Have the functions that jump to their stubs do nothing but go on, until they are woken: while some have their jumps and others
+ * do not yet, and when the recording is over. Cost: a store for every mapping of stubs. */
+void patches_rest(void);
 void patches_wake(void);
+/* Give the process its own copy of the pages of code that jumps will be written to. The kernel makes it at the first write to each,
+ * which would take most of the time for which the threads are stopped; nothing changes in them. Nothing is done where the system
+ * does not allow it. Cost: 2 us a page. */
+void patches_own_pages(const Module *module, const Jump *jumps, size_t count);
 
 /* Make an injected function that does nothing, for calibration. 0 if that cannot be. */
 int patches_start(void);

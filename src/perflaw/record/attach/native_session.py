@@ -105,6 +105,7 @@ def record_native(
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
                     patching.enable()
+                    (spool / "written").touch()  # from now on what the jumps lead to records
                     follow = partial(_follow, spool, patching, opened)
                     cpu_ns = read_on(reader, program.pid, relay, seconds, follow)
                 except BaseException:

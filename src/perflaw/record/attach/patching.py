@@ -23,6 +23,8 @@ _GAP: Final = 1 << 16
 """Bytes between jumps that are written at once."""
 _STEPS: Final = 64
 """Instructions that a thread may need to leave the first ones of a function."""
+_PAGES: Final = 1024
+"""Pages of code that are changed while the threads are stopped once: about 3 ms."""
 _TRIES, _PAUSE_S = 20, 0.005
 """A function that a signal handler has interrupted in its first instructions is tried again so often, after this time."""
 _MAX_STACK: Final = 1 << 24
@@ -49,10 +51,23 @@ class Patching:
         self._write("original")
 
     def _write(self, column: Literal["jump", "original"]) -> None:
-        for last in (*[False] * (_TRIES - 1), True):
-            if not len(self.rows) or self._try_to_write(column, last):
-                return
-            time.sleep(_PAUSE_S)
+        """Stop the threads several times for a short while, rather than once for long."""
+        batches = self._batches()
+        for batch in batches:
+            for last in (*[False] * (_TRIES - 1), True):
+                if batch._try_to_write(column, last):
+                    break
+                time.sleep(_PAUSE_S)
+            self.stopped_ms = max(self.stopped_ms, batch.stopped_ms)
+        self.rows = np.concatenate([np.empty(0, JUMP), *(batch.rows for batch in batches)])
+
+    def _batches(self) -> list[Patching]:
+        """The jumps in batches of which each changes so many pages at most."""
+        if not len(self.rows):
+            return []
+        pages = np.cumsum(np.diff(self.rows["address"] >> 12, prepend=self.rows["address"][:1] >> 12) > 0)
+        breaks = np.flatnonzero(np.diff(pages // _PAGES)) + 1
+        return [Patching(self.pid, rows) for rows in np.split(self.rows, breaks)]
 
     def _try_to_write(self, column: Literal["jump", "original"], last: bool) -> bool:
         """Whether it is done. If it is the last try, functions that a handler has interrupted stay as they are."""
@@ -60,7 +75,7 @@ class Patching:
             memory = file.fileno()
             prepared = self._prepared(memory, column)
             begun = time.perf_counter()
-            with _all_stopped(self.pid) as threads:
+            with _urgent(), _all_stopped(self.pid) as threads:
                 if column == "jump":
                     for thread in threads:
                         self._leave(thread)
@@ -153,6 +168,19 @@ def _mappings(pid: int) -> Iterator[tuple[range, str]]:
             begin, end = (int(part, 16) for part in span.split("-"))
             if end < 1 << 63:  # not the kernel's own page
                 yield range(begin, end), rights
+
+
+@contextmanager
+def _urgent() -> Iterator[None]:
+    """Run before all other programs while entered, if the system allows it: threads that are stopped wait for this one."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        with suppress(OSError):  # the capability SYS_NICE is missing
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, *before)
 
 
 @contextmanager

@@ -237,6 +237,9 @@ def test_names_of_google_benchmark(text, name, parameters):
         ),
         ('{"commit_hash": "", "version": 2, "result_columns": [], "results": {"f": [1]}}', "result and params"),
         ('{"commit_hash": "", "version": 2, "result_columns": [], "results": {}}', "no results"),
+        ("test fold ... bench:  1.2.3 ns/iter", "not a trace"),
+        ("BenchmarkSort-8   100   1.2.3 ns/op", "not a trace"),
+        ("fold   time:   [. ns . ns . ns]", "not a trace"),
     ],
 )
 def test_what_cannot_be_read(text, says):

@@ -1,5 +1,7 @@
 """The reader of native recordings, on spools written by hand: rings, several processes, those that outlive the program."""
 
+import random
+import re
 import subprocess
 import sys
 
@@ -11,7 +13,7 @@ from perflaw.record.python.native_reader import NativeReader, is_running
 from perflaw.record.python.tracers import NativeTracer
 from perflaw.record.saving import RunContext, save_recording
 from perflaw.record.settings import RecordSettings
-from perflaw.record.tree.records import ENTER, DefinitionsReader
+from perflaw.record.tree.records import ENTER, MAX_LANES, DefinitionsReader
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities
@@ -249,6 +251,46 @@ def test_a_program_that_writes_over_a_ring_ends_the_recording_and_nothing_else(p
     done = perflaw("record", "--", sys.executable, "scribbler.py", timeout=60)
     assert done.returncode == 0
     assert "not read to the end: their ring is damaged" in done.stderr
+
+
+DAMAGES = {
+    "bytes": lambda line, chance: bytes(byte ^ (1 << chance.randrange(8)) * (chance.random() < 0.05) for byte in line),
+    "numbers": lambda line, chance: re.sub(rb"\b\d+\b", chance.choice([b"None", b"-1", b"1" * 25, b"9" * 5000]), line),
+    "texts": lambda line, chance: re.sub(rb"'[^']*'", chance.choice([b"7", rb"'\\udc80'", b"None", b"()"]), line),
+    "brackets": lambda line, chance: line.replace(b"(", b"(" * chance.choice([0, 2, 300])),
+    "another kind": lambda line, chance: re.sub(rb"'\w+'", b"'" + chance.choice(KINDS) + b"'", line, count=1),
+}
+KINDS = [b"code", b"metric", b"mark", b"counts", b"sample", b"end", b"start", b"cpu", b"collections", b"process", b"type"]
+
+
+MORE = [
+    ("metric", 3, "bytes", "bytes"),
+    ("counts", 1, 0, 0, 1, 2, (0, 1), ((0, 1, 1),)),
+    ("cpu", "begun", 5),
+    ("type", 1, "A"),
+    ("feature", 1, 1, "n.type"),
+    ("sample", 1, 3),
+    ("say", "clock", "TSC"),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_definitions_are_counted_and_the_rest_is_read(tmp_path, library, damage):
+    """They lie in the program's memory, which may write over them."""
+    spool, conclude_it, _ = concluded(tmp_path, library)
+    path = write_process(spool, ROOT, 1, calls(3), ended=9) / "definitions"
+    whole = path.read_bytes().splitlines() + [repr(line).encode() for line in MORE]
+    chance, known = random.Random(damage), DefinitionsReader(path).definitions
+    for _ in range(200):
+        lines = whole.copy()
+        at = chance.randrange(2, len(lines))  # that it began is told at once, when the recorder looks
+        lines[at] = DAMAGES[damage](lines[at], chance)
+        path.write_bytes(b"\n".join([*lines, b""]))
+        known = DefinitionsReader(path).update()
+        assert known.line_at(1, 0) >= 0
+        assert len(known.lanes()) <= MAX_LANES
+        assert known.damaged <= 1
+    assert ("1 definition of" in conclude_it().run.lost.reason) == bool(known.damaged)
 
 
 def test_a_second_signal_ends_the_recorder_whatever_it_still_does():

@@ -12,7 +12,8 @@ import pytest
 from perflaw.errors import StoreError
 from perflaw.store.checksums import CHECKSUM, TABLES
 from perflaw.store.experiment import Recording, read_manifest, replace_table
-from perflaw.store.tables import write_tables
+from perflaw.store.schema import COLUMNS, table_of
+from perflaw.store.tables import read_table, write_tables
 from perflaw.types.documents import encoded
 from tests.conftest import run_perflaw
 
@@ -99,6 +100,18 @@ def test_numbers_out_of_range_are_refused_without_checksums_as_well(run, name):
     path.write_text(json.dumps({**document, name: WRONG[name]}))
     with pytest.raises(StoreError, match="wrong"):
         read_manifest(run)
+
+
+def test_a_name_of_a_column_that_is_not_utf8_is_refused(tmp_path):
+    """DuckDB repeats it in its message, which Python cannot decode."""
+    table = table_of("components", [(0, "f", *[None] * (len(COLUMNS["components"]) - 2))])
+    write_tables(tmp_path, {"components": table})
+    path = tmp_path / "components.parquet"
+    data = path.read_bytes()
+    assert b"language" in data
+    path.write_bytes(data.replace(b"language", b"l\xff\xffguage"))
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_table(tmp_path, "components")
 
 
 def test_a_changed_table_can_be_put_in_at_any_moment(run, tmp_path, monkeypatch):

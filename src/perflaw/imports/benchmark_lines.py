@@ -18,13 +18,13 @@ GO_TIME: Final = "ns/op"
 """Unit of the time of an iteration, which is its response's name."""
 _HEAD: Final = 1 << 16
 """Characters in which the first result of a file is looked for."""
-_NUMBER: Final = r"[\d.]{1,20}(?:e[+-]?\d{1,3})?"
+_NUMBER: Final = r"[0-9]{1,20}(?:\.[0-9]{0,20})?(?:e[+-]?[0-9]{1,3})?"
 _GO: Final = re.compile(rf"^(Benchmark\S*)\s+\d{{1,18}}((?:\s+{_NUMBER} \S+)+)\s*$", re.MULTILINE)
 _GO_VALUE: Final = re.compile(rf"({_NUMBER}) (\S+)")
 _CRITERION: Final = re.compile(
     rf"^(\S[^\n]*?)?\s+time:\s+\[({_NUMBER}) (\S+) ({_NUMBER}) (\S+) ({_NUMBER}) (\S+)\]", re.MULTILINE
 )
-_BENCHER: Final = re.compile(r"^test (\S[^\n]*?)\s+\.\.\. bench:\s+([\d,.]{1,30}) ns/iter", re.MULTILINE)
+_BENCHER: Final = re.compile(r"^test (\S[^\n]*?)\s+\.\.\. bench:\s+([0-9][0-9,]{0,29}(?:\.[0-9]{0,20})?) ns/iter", re.MULTILINE)
 
 
 def _go_cases(text: str) -> Iterator[Case]:

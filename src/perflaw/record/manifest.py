@@ -173,11 +173,14 @@ def _ending(code: int | None, recorded: RecordedProcess) -> str:
 
 
 def _damage(recorded: RecordedProcess) -> str:
-    """What was lost because the program wrote over records or over the head of a ring, in words; empty if nothing."""
-    if not (count := recorded.tree.head("unread_rings")):
-        return ""
-    what = "the records of 1 thread are" if count == 1 else f"the records of {count} threads are"
-    return f"{what} not read to the end: their ring is damaged (does the program write outside its own memory?)"
+    """What was lost because the program wrote over records, definitions or the head of a ring; empty if nothing was."""
+    rings, lines, told = recorded.tree.head("unread_rings"), recorded.definitions.damaged, []
+    if rings:
+        what = "the records of 1 thread are" if rings == 1 else f"the records of {rings} threads are"
+        told.append(f"{what} not read to the end: their ring is damaged")
+    if lines:
+        told.append(f"{lines} definition{'s' * (lines > 1)} of functions and features cannot be read")
+    return "; ".join(told) + " (does the program write outside its own memory?)" if told else ""
 
 
 def _losses(recorded: RecordedProcess) -> Losses:

@@ -168,7 +168,7 @@ def _read_together(paths: Sequence[Path], expressions: str) -> list[dict[str, An
     place = f'list_position([{files}], "perflaw file")'
     try:
         arrays = connect().execute(f'SELECT {expressions}, {place} AS "perflaw file" FROM {source}').fetchnumpy()
-    except engine().Error:  # nothing is lost: the caller reads one by one, and reports the file that fails
+    except (engine().Error, UnicodeDecodeError):  # the caller reads one by one, and reports the file that fails
         return None
     file = np.asarray(arrays.pop("perflaw file"))
     ends = np.searchsorted(file, np.arange(1, len(paths) + 1), side="right")
@@ -215,7 +215,7 @@ def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
     verify(path)
     try:
         return connect().execute(f"SELECT {expressions} FROM '{escaped(path)}'").fetchnumpy()
-    except engine().Error as error:
+    except (engine().Error, UnicodeDecodeError) as error:  # of bytes that DuckDB repeats
         why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
         raise StoreError(f"{path}: cannot be read", why, "perflaw runs") from error
 

@@ -280,6 +280,7 @@ def read_line_counts(folder: Path, known: Definitions) -> LineCounts | None:
     for code in known.counted:
         end = code.place + code.span + 2 * (1 + max((branch for branch, _, _ in code.blocks), default=-1))
         counters = files[code.file][code.place : end].tolist() if code.file in files else []
-        if code.component in known.components and len(counters) == end - code.place:  # the program did not damage it
+        is_whole = len(counters) == end - code.place and max(code.lines, default=-1) < code.span
+        if code.component in known.components and is_whole:  # the program did not damage it
             counts.add(code, known.components[code.component], counters)
     return counts

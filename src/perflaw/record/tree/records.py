@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -59,6 +59,8 @@ MAX_OBSERVED_FEATURES = 512
 """Features that an observation has, those of the calls within it included."""
 MAX_CODE = 1 << 20
 """Numbers of functions are smaller than this."""
+MAX_LANES = 32
+"""Lanes that a call tree has at most."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,84 @@ class TreeLimits:
     """Beyond it, functions of least total time drop the spans of their longest calls until half remains."""
 
 
-_FEATURE_OR_TYPE: Final = re.compile(r"\('(?:feature', (\d+), (\d+)|type', (\d+)), '([ -&(-\[\]-~]*)'\)")
+_FEATURE_OR_TYPE: Final = re.compile(
+    r"\('(?:feature', ([0-9]{1,7}), ([0-9]{1,7})|type', ([0-9]{1,18})), '([ -&(-\[\]-~]*)'\)"
+)
 """Definition of a feature or type whose name is plain ASCII."""
 
 
-# The definitions file of a spool: one line a definition, written by the tracer as it goes.
+# The definitions file of a spool: one line a definition, written by the tracer as it goes. The program has it in its memory
+# and may write over it, so what a line must hold is checked before anything is taken from it.
+
+_FIELDS: Final = {
+    "code": "fttitT*",
+    "address": "ftit",
+    "unselected": "tit",
+    "earlier": "f",
+    "feature": "nft",
+    "type": "nt",
+    "vtable": "ntit",
+    "sample": "fb",
+    "metric": "ltt",
+    "coroutine": "f",
+    "mark": "lt",
+    "counts": "fnnnnNB",
+    "say": "tt",
+    "process": "nnT",
+    "collections": "iiiiiii",
+    "cpu": "ti",
+    "start": "iiit",
+    "failed": "t",
+    "end": "iiitiT",
+}
+"""Kind of definition → its fields, a letter each: see ``_check``."""
+_BOUNDS: Final = {
+    "i": (-(1 << 63), (1 << 63) - 1),
+    "n": (0, (1 << 31) - 1),
+    "f": (0, MAX_CODE),
+    "b": (0, 62),
+    "l": (0, MAX_LANES - 1),
+}
+"""Letter of a whole number → its bounds: any number, the number or place of something, a function, bits, a lane."""
+
+
+def _check(kind: object, fields: Sequence[object]) -> None:
+    """TypeError or ValueError if a definition cannot be of its kind. Other kinds than those known are ignored later.
+
+    Letters: ``t`` a text, ``T`` several texts, ``N`` several places, ``*`` parts of code with their lines, ``B`` branches;
+    and those of ``_BOUNDS``.
+    """
+    if not isinstance(kind, str):
+        raise TypeError(kind)
+    for letter, value in zip(_FIELDS.get(kind, ""), fields, strict=kind in _FIELDS):
+        if letter in _BOUNDS:
+            least, most = _BOUNDS[letter]
+            fine = isinstance(value, int) and least <= value <= most
+        elif letter == "t":
+            fine = isinstance(value, str)
+        else:
+            fine = isinstance(value, tuple | list) and all(map(_OF_SEVERAL[letter], value))
+        if not fine:
+            raise ValueError(value)
+
+
+def _is_place(*values: object) -> bool:
+    """Whether all are numbers or places of something."""
+    least, most = _BOUNDS["n"]
+    return all(isinstance(value, int) and least <= value <= most for value in values)
+
+
+def _is_triple(value: object) -> bool:
+    """Whether it is two places and the number of a line, which may be none."""
+    return isinstance(value, tuple | list) and len(value) == 3 and _is_place(*value[:2], value[2] or 0)
+
+
+_OF_SEVERAL: Final[dict[str, Callable[[Any], bool]]] = {
+    "T": lambda one: isinstance(one, str),
+    "N": _is_place,
+    "*": _is_triple,
+    "B": lambda one: _is_triple(one) and one[2] is not None,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +274,8 @@ class Definitions:
     """How the recording began; None if it never began."""
     failed: str = ""
     """Why the tracer could not begin."""
+    damaged: int = 0
+    """Lines that were not readable."""
     ended: TracerEnd | None = None
     """How the recording ended; None if the program never reached its end."""
     _known: dict[tuple[str, str, int], int] = field(default_factory=dict)
@@ -217,7 +294,10 @@ class Definitions:
         return f"{self.components[owner].name}.{name}"
 
     def take(self, line: str) -> None:
-        """Read one line of the definitions file. A torn line is skipped: its numbers stay unknown."""
+        """Read one line of the definitions file.
+
+        A line that is torn, or that the program has written over, is skipped and counted: its numbers stay unknown.
+        """
         if short := _FEATURE_OR_TYPE.fullmatch(line):  # most lines; ast.literal_eval takes ten times as long
             feature, function, type_number, name = short.groups()
             if feature:
@@ -228,8 +308,10 @@ class Definitions:
             return
         try:
             kind, *fields = ast.literal_eval(line)
-        except (SyntaxError, ValueError):
-            return  # a crash of the machine tore it
+            _check(kind, fields)
+        except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):  # all of them come of a wild line
+            self.damaged += 1
+            return
         if kind == "code":
             number, name, file, first_line, origin, parameters, lines = fields
             names = tuple(map(_clean, parameters))
@@ -319,7 +401,7 @@ class DefinitionsReader:
                 data, _, _ = file.read().partition(b"\0")
             whole = data[: data.rfind(b"\n") + 1]
             self.position += len(whole)
-            for line in whole.decode().split("\n"):
+            for line in whole.decode(errors="replace").split("\n"):
                 if line:
                     self.definitions.take(line)
         return self.definitions

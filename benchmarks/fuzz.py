@@ -20,11 +20,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from shared import CACHE, Bars
+from shared import CACHE, ROOT, Bars
 
 CORPORA = Path(__file__).parent / "corpora"
 LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-max_len=16384")
 """Of libFuzzer: one input takes at most 10 s and 2 GB."""
+NATIVE = "rings"
+"""Corpus of the reader in C: what a program may write into its rings, with AddressSanitizer (native/tests/fuzz_core.c)."""
 Reader = Callable[[bytes], object]
 
 
@@ -50,8 +52,11 @@ def readers() -> dict[str, Reader]:
     from perflaw.imports.registry import read_benchmarks, read_trace
     from perflaw.imports.uftrace import Tasks, parse_dump
     from perflaw.laws.reading import parse
+    from perflaw.mine.messages import Measurement, Request
     from perflaw.record.compiled.dwarf import functions_at
     from perflaw.record.compiled.gcov_files import read_header
+    from perflaw.record.php.trace import XdebugTrace, no_functions
+    from perflaw.record.tree.records import DefinitionsReader, ProcessIdentity
     from perflaw.record.workload_file import read_workloads
     from perflaw.specs.files import parse_specs
     from perflaw.store.checksums import sealed
@@ -69,6 +74,19 @@ def readers() -> dict[str, Reader]:
             if isinstance(document, dict):  # else every change would end at the checksum
                 path.write_text(json.dumps(sealed(document)))
         read_manifest(path.parent)
+
+    def definitions(path: Path) -> None:
+        known = DefinitionsReader(path).update()
+        known.lanes()
+        known.line_at(1, 2)
+
+    def php(path: Path) -> None:
+        if trace := XdebugTrace.of(path):
+            trace.recorded(None, 1, ProcessIdentity(1, 0, ()), no_functions)
+
+    def messages(data: bytes) -> None:
+        kind = Request if data[:1] == b"r" else Measurement
+        kind.from_json(text_of(data[1:]), "stub")
 
     def frames(limits: MessageLimits) -> Reader:
         def read(data: bytes) -> None:
@@ -93,6 +111,9 @@ def readers() -> dict[str, Reader]:
         "uftrace": lambda data: parse_dump(io.StringIO(text_of(data)), Tasks({}, {9: "program"})),
         "elf": in_file(elf),
         "gcov": in_file(read_header),
+        "definitions": in_file(definitions),
+        "php": in_file(php),
+        "messages": messages,
         "manifests": in_file(manifest, "run.json"),
         "tables": in_file(lambda path: read_table(path.parent, "components"), "components.parquet"),
         "frames": frames(MessageLimits()),
@@ -116,11 +137,20 @@ def fuzz(name: str, options: list[str]) -> None:
     atheris.Fuzz()
 
 
+def native() -> str:
+    """The fuzzer of the reader in C, built by clang."""
+    built = CACHE / "native"
+    command = ["make", "--no-print-directory", "-C", str(ROOT / "native"), f"BUILD={built}", str(built / "fuzz_core")]
+    subprocess.run(command, check=True, stdout=sys.stderr)
+    return str(built / "fuzz_core")
+
+
 def run(name: str, seconds: int, found: Path) -> tuple[int, int, str]:
     """Executions, branches reached, and the message of a fault, of one reader."""
     with tempfile.TemporaryDirectory() as grown:
         options = [f"-max_total_time={seconds}", f"-artifact_prefix={found}/{name}-", *LIMITS]
-        command = [sys.executable, __file__, "--one", name, "--", *options, grown, str(CORPORA / name)]
+        here = [native()] if name == NATIVE else [sys.executable, __file__, "--one", name, "--"]
+        command = [*here, *options, grown, str(CORPORA / name)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=grown)
     executed = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
     covered = re.findall(r"cov: (\d+)", done.stderr)
@@ -140,6 +170,8 @@ def main() -> None:
     names = options.readers or sorted(path.name for path in CORPORA.iterdir())
     found = CACHE / "fuzz"
     found.mkdir(parents=True, exist_ok=True)
+    if NATIVE in names:
+        native()  # compiling is no part of the seconds
     bars, total, faults = Bars(), 0, 0
     for name in names:
         executed, covered, fault = run(name, max(1, options.seconds // len(names)), found)

@@ -20,7 +20,7 @@ from perflaw.record.tree.core import Core, Export, load
 from perflaw.record.tree.records import CHANGE, ELSEWHERE, ENTER, EXIT, LIBRARY, RECORD, SWITCH, Event, TreeLimits
 from perflaw.store.schema import OTHER
 from tests.conftest import examples
-from tests.native.building import make
+from tests.native.building import NATIVE, make
 from tests.native.rings import STOP, WRITTEN, RingFile
 from tests.native.streams import Piece, Program, deep_program, wide_program
 from tests.record.test_tree_builder import Stream, trees
@@ -290,3 +290,22 @@ def test_rows_are_as_large_as_numpy_reads_them(library):
     sizes = {table: load(library).core_row_size(table) for table in Export}
     assert sizes == {table: table.row.itemsize for table in Export}
     assert load(library).core_row_size(ctypes.c_uint32(len(Export))) == 0
+
+
+@pytest.mark.slow
+def test_rings_and_trees_have_no_races(native):
+    """Nine threads write and three read, under ThreadSanitizer, which wants addresses that are not random."""
+    make(native, str(native / "threads"))
+    done = subprocess.run(["setarch", "-R", native / "threads"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == "0 failures"
+
+
+@pytest.mark.slow
+def test_what_the_fuzzer_of_rings_has_found_stays_mended(native):
+    """The corpus under AddressSanitizer, without changes; benchmarks/fuzz.py goes on from it."""
+    make(native, str(native / "fuzz_core"))
+    corpus = sorted((NATIVE.parent / "benchmarks" / "corpora" / "rings").iterdir())
+    done = subprocess.run([native / "fuzz_core", *corpus], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("Executed ") == len(corpus)

@@ -6,6 +6,24 @@
 
 enum { MIN_SIZE = 1 << 20, FIRST_BLOCK = 16 }; /* no block is at offset 0, because number 0 stands for no block */
 
+/* An arena is one mapping, of which AddressSanitizer would allow every byte; so tests under it are told what is a block.
+ * Blocks then stand apart. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+enum { GAP = 16 };
+#define FORBID(place, size) __asan_poison_memory_region(place, size)
+#define ALLOW(place, size) __asan_unpoison_memory_region(place, size)
+#else
+enum { GAP = 0 };
+#define FORBID(place, size) (void)(place), (void)(size)
+#define ALLOW(place, size) (void)(place), (void)(size)
+#endif
+
 /* The size class of a block. Classes are multiples of 16 bytes up to 128, and then four to a power of two, so that
  * at most a quarter of a block is wasted. */
 static unsigned class_of(uint64_t size, uint64_t *rounded) {
@@ -30,11 +48,13 @@ int arena_create(Arena *arena, uint64_t limit) {
 }
 
 void arena_destroy(Arena *arena) {
+    ALLOW(arena->base, arena->used);
     munmap(arena->base, arena->size);
     *arena = (Arena){0};
 }
 
 void arena_clear(Arena *arena) {
+    ALLOW(arena->base, arena->used);
     madvise(arena->base, arena->used, MADV_DONTNEED);
     *arena = (Arena){.base = arena->base, .size = arena->size, .used = FIRST_BLOCK};
 }
@@ -44,15 +64,19 @@ void *arena_alloc(Arena *arena, uint64_t size) {
     unsigned class = class_of(size, &rounded);
     void *block = arena->free[class];
     if (block) {
+        ALLOW(block, size);
+        ALLOW(block, sizeof(void *));
         arena->free[class] = *(void **)block;
-        return memset(block, 0, rounded);
+        memset(block, 0, size < sizeof(void *) ? sizeof(void *) : size);
+        return block;
     }
-    if (rounded > arena->size - arena->used) {
+    if (rounded + GAP > arena->size - arena->used) {
         arena->full = 1;
         return NULL;
     }
     block = arena->base + arena->used;
-    arena->used += rounded;
+    arena->used += rounded + GAP;
+    FORBID((char *)block + size, rounded + GAP - size);
     return block;
 }
 
@@ -60,8 +84,10 @@ void arena_free(Arena *arena, void *block, uint64_t size) {
     if (!block) return;
     uint64_t rounded;
     unsigned class = class_of(size, &rounded);
+    ALLOW(block, rounded);
     *(void **)block = arena->free[class];
     arena->free[class] = block;
+    FORBID(block, rounded);
 }
 
 int arena_enlarge(Arena *arena, void **block, uint64_t size, uint64_t larger) {

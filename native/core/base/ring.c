@@ -78,7 +78,7 @@ static int is_alive(int reader) { return !reader || !kill(reader, 0) || errno ==
 const char *ring_wait(Ring *ring, int reader) {
     struct timespec pause = {.tv_nsec = PAUSE_NS};
     for (int64_t waited = 0; waited < TIMEOUT_NS && is_alive(reader); waited += PAUSE_NS) {
-        if (ring->head->stop) return "the recorder asked to stop";
+        if (__atomic_load_n(&ring->head->stop, __ATOMIC_RELAXED)) return "the recorder asked to stop";
         if (ring_has_room(ring)) return NULL;
         nanosleep(&pause, NULL);
     }

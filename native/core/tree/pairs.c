@@ -150,10 +150,9 @@ static void add_many(Tree *tree, Node *node, const Descendants *callees, Exclusi
 /* Add one callee whose pairs are the node's first, as they are if it has always been the same one. 0 if they are
  * not. */
 static inline int add_first(Node *node, const Descendant *callee, ExclusiveCost exclusive) {
+    if (node->pair_count < 2) return 0;
     Pair *cross = &node->pairs[0], *own = &node->pairs[1];
-    if (node->pair_count < 2 || cross->i != LOCAL || cross->j != callee->node || own->i != callee->node ||
-        own->j != callee->node)
-        return 0;
+    if (cross->i != LOCAL || cross->j != callee->node || own->i != callee->node || own->j != callee->node) return 0;
     add(cross, exclusive.time, callee->time, exclusive.events, callee->events);
     add(own, callee->time, callee->time, callee->events, callee->events);
     return 1;

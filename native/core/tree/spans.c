@@ -136,7 +136,7 @@ static uint32_t find_with_spans(const Tree *tree, Function **functions) {
 static void drop_half(Tree *tree) {
     Function **functions = malloc(tree->functions.count * sizeof(Function *));
     uint32_t count = functions ? find_with_spans(tree, functions) : 0;
-    qsort(functions, count, sizeof(Function *), by_total);
+    if (count) qsort(functions, count, sizeof(Function *), by_total);
     for (uint32_t at = 0; at < count && tree->span_count > tree->limits.spans / 2; at++) {
         functions[at]->spans_dropped = 1;
         for (uint32_t each = 0; each < functions[at]->worst->count; each++)

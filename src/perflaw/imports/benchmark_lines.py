@@ -24,7 +24,9 @@ _GO_VALUE: Final = re.compile(rf"({_NUMBER}) (\S+)")
 _CRITERION: Final = re.compile(
     rf"^(\S[^\n]*?)?\s+time:\s+\[({_NUMBER}) (\S+) ({_NUMBER}) (\S+) ({_NUMBER}) (\S+)\]", re.MULTILINE
 )
-_BENCHER: Final = re.compile(r"^test (\S[^\n]*?)\s+\.\.\. bench:\s+([0-9][0-9,]{0,29}(?:\.[0-9]{0,20})?) ns/iter", re.MULTILINE)
+_BENCHER: Final = re.compile(
+    r"^test (\S[^\n]*?)\s+\.\.\. bench:\s+([0-9][0-9,]{0,29}(?:\.[0-9]{0,20})?) ns/iter", re.MULTILINE
+)
 
 
 def _go_cases(text: str) -> Iterator[Case]:

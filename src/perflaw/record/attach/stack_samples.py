@@ -97,14 +97,14 @@ class StackSampler:
     def _find_threads(self) -> None:
         """Find the threads that the interpreter knows."""
         found: dict[int, int] = {}
-        at = self.offsets
+        at, steps = self.offsets, 0  # lists that change while they are read may lead in a circle
         with suppress(_Moved):  # the interpreter ends
             interpreter = self._word(self.program.evaluation.address + at["runtime"] + at["interpreters"])
-            while interpreter and len(found) < _MAX_THREADS:
-                state = self._word(interpreter + at["threads"])
-                while state and len(found) < _MAX_THREADS:
+            while interpreter and steps < _MAX_THREADS:
+                state, steps = self._word(interpreter + at["threads"]), steps + 1
+                while state and steps < _MAX_THREADS:
                     found[self._word(state + at["thread_id"])] = state
-                    state = self._word(state + at["next_thread"])
+                    state, steps = self._word(state + at["next_thread"]), steps + 1
                 interpreter = self._word(interpreter + at["next_interpreter"])
         for thread in self._threads.keys() - found.keys():
             os.close(self._threads.pop(thread)[1])

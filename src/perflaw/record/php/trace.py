@@ -11,7 +11,7 @@ import gzip
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
@@ -332,9 +332,12 @@ class XdebugTrace:
             known = ", ".join(number.decode() for number in READABLE)
             what = f"{path}: form {form.decode(errors='replace').split()[-1]} of Xdebug's traces"
             raise DataError(what, f"perflaw reads {known}", "php -d xdebug.trace_format=1 …")
-        time = _START.match(start)
-        # By the clock of the program's time zone, which the trace does not name: taken as this machine's.
-        return cls(path, datetime.fromisoformat(time[1].decode()).astimezone(UTC) if time else _EPOCH)
+        began = _EPOCH
+        if time := _START.match(start):
+            # By the clock of the program's time zone, which the trace does not name: taken as this machine's.
+            with suppress(ValueError, OverflowError):  # it is no time, and nothing else depends on it
+                began = datetime.fromisoformat(time[1].decode()).astimezone(UTC)
+        return cls(path, began)
 
     def lines(self) -> Generator[bytes]:
         """Its lines, one after the other; DataError where it cannot be read."""

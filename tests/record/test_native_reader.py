@@ -260,7 +260,7 @@ DAMAGES = {
     "brackets": lambda line, chance: line.replace(b"(", b"(" * chance.choice([0, 2, 300])),
     "another kind": lambda line, chance: re.sub(rb"'\w+'", b"'" + chance.choice(KINDS) + b"'", line, count=1),
 }
-KINDS = [kind.encode() for kind in "code metric mark counts sample end start cpu collections process type".split()]
+KINDS = b"code metric mark counts sample end start cpu collections process type".split()
 
 
 MORE = [

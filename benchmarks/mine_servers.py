@@ -1,10 +1,10 @@
 """Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [SYSTEM...]
 
-Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers). Each serves a
-load from other processes, is never started again, and its workers are mined in turns by ``perflaw mine --attach``: some runs as
-it is, then some at half of a processor. The specifications of all runs are merged one after the other. Bars: at most 8
-conditions each, at the median 90 % of the calls in consistent call paths, no worker ends. Needs root, because
-these servers run as users of their own.
+Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers, Python 3.11, which
+shows the tracer every call) and ``starlette-3.13`` (which shows it the chosen ones). Each serves a load from other processes,
+is never started again, and its workers are mined in turns by ``perflaw mine --attach``: some runs as it is, then some at half
+of a processor. The specifications of all runs are merged one after the other. Bars: at most 8 conditions each, at the median
+90 % of the calls in consistent call paths, no worker ends. Needs root, because these servers run as users of their own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from mine_web import PACKAGES, free_port
@@ -156,8 +157,8 @@ def postgresql(folder: Path) -> Iterator[tuple[str, Workers]]:
 
 
 @contextmanager
-def starlette(folder: Path) -> Iterator[tuple[str, Workers]]:
-    python, port = environment("3.11", PACKAGES, "mine_web"), free_port()
+def starlette(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Workers]]:
+    python, port = environment(version, PACKAGES, "mine_web"), free_port()
     words = [python, "-m", "uvicorn", "service:application", "--workers", "2", "--port", str(port)]
     with ExitStack() as stack:
         server = started(stack, *words, "--log-level", "warning", cwd=PROGRAMS)
@@ -172,7 +173,12 @@ def starlette(folder: Path) -> Iterator[tuple[str, Workers]]:
         yield "root", workers
 
 
-SYSTEMS = {"apache": apache, "postgresql": postgresql, "starlette": starlette}
+SYSTEMS = {
+    "apache": apache,
+    "postgresql": postgresql,
+    "starlette": starlette,
+    "starlette-3.13": partial(starlette, version="3.13"),
+}
 
 
 def perflaw(folder: Path, user: str, *words: str) -> str:

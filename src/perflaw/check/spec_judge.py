@@ -2,7 +2,6 @@
 
 The evidence is that of laws (``evalues.py``): e-values over runs, whose scatter is estimated from all groups, so that
 what differs between any two runs on this machine is no violation; e-BH over the groups (Wang & Ramdas 2022).
-group of call paths in new recordings: by how much its shares of slow calls differ from the specification, by run.
 """
 
 from __future__ import annotations

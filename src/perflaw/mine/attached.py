@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from perflaw.mine.messages import Measurement, ProbeCost, Request
 from perflaw.record.attach.native_samples import NativeSampler
@@ -36,17 +36,6 @@ EVERY_CALL, CHOSEN_CALLS = 0.2, 0.02
 code only those that are recorded."""
 _SAMPLED_S: Final = 0.5
 """Length of a stretch of samples; its stacks are counted when it ends."""
-
-
-class Measurer(Protocol):
-    """Whoever measures in a program."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether the program goes on."""
-
-    def measure(self, request: Request) -> Measurement:
-        """What the request asks for; TargetError if the program cannot be measured."""
 
 
 class AttachedProcess:
@@ -111,7 +100,7 @@ class AttachedProcess:
             sampler.close()
 
     def measure(self, request: Request) -> Measurement:
-        """See :class:`Measurer`."""
+        """What the request asks for; TargetError if the program cannot be measured."""
         begun = time.time_ns()
         if request.kind == "samples":
             stacks: Mapping[CallPath, int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,20 @@ from tests.conftest import started_perflaw
 from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
 from tests.mine.test_attached import COMPILED, SERVICE
 from tests.record.test_attach import running
+
+MORE, FLAT_MB = 6, 1.0
+"""Measurements over which the memory of a program must not grow by more. benchmarks/mine_soak.py does this for an hour."""
+
+
+def measurements(fleet):
+    """How often functions of the service were measured."""
+    return sum(one.measurements for one in fleet.ledger.coverage("app"))
+
+
+def memory_mb(pid):
+    """Memory of a process that is resident."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
 
 @pytest.mark.slow
@@ -23,6 +38,9 @@ def test_a_running_program_is_measured_within_its_allow_list_and_left_as_it_was(
         with running(tmp_path, SERVICE, tmp_path / "go") as program:
             with started_perflaw(tmp_path, "stub", enrolment, "--attach", program.pid) as stub:
                 wait_for(lambda: any(one.calls > 1000 for one in fleet.ledger.coverage("app")))
+                before, mb = measurements(fleet), memory_mb(program.pid)
+                wait_for(lambda: measurements(fleet) >= before + MORE)
+                assert memory_mb(program.pid) < mb + FLAT_MB  # probes went in and out meanwhile
                 stub.send_signal(signal.SIGTERM)
                 _, said = stub.communicate(timeout=PATIENCE_S)
                 assert stub.returncode == 0, said

@@ -129,13 +129,13 @@ FORMATS = {
 def read(path: Path) -> None:
     """What the process that is measured does: it prints its CPU seconds and peak memory."""
     from perflaw.imports.registry import read_trace
-    from perflaw.imports.runs import core_file, tree_of
+    from perflaw.imports.runs import core_file
 
     library = core_file(lambda text: None)
     began = time.process_time()
-    trace = read_trace(path)
+    trace = read_trace(path, library)
     for process in trace.processes:
-        tree_of(process, library, 1)
+        process.tree(library, 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"seconds": time.process_time() - began, "kB": peak}))
 

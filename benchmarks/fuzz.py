@@ -25,8 +25,9 @@ from shared import CACHE, ROOT, Bars
 CORPORA = Path(__file__).parent / "corpora"
 LIMITS = ("-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-max_len=16384")
 """Of libFuzzer: one input takes at most 10 s and 2 GB."""
-NATIVE = "rings"
-"""Corpus of the reader in C: what a program may write into its rings, with AddressSanitizer (native/tests/fuzz_core.c)."""
+NATIVE = {"rings": "fuzz_core", "events": "fuzz_traces"}
+"""Corpora of the readers in C, and their fuzzers with AddressSanitizer (native/tests/): what a program may write into its
+rings; traces of other tools."""
 Reader = Callable[[bytes], object]
 
 
@@ -50,6 +51,7 @@ def readers() -> dict[str, Reader]:
     from perflaw.explore.study_file import read_study
     from perflaw.imports.formats import ForeignFile
     from perflaw.imports.registry import read_benchmarks, read_trace
+    from perflaw.imports.runs import core_file
     from perflaw.imports.uftrace import Tasks, parse_dump
     from perflaw.laws.reading import parse
     from perflaw.mine.messages import Measurement, Request
@@ -98,7 +100,13 @@ def readers() -> dict[str, Reader]:
 
         return read
 
-    trace = in_file(read_trace)
+    library = core_file(len)
+
+    def streamed(path: Path) -> None:
+        for process in read_trace(path, library).processes:
+            process.tree(library, 1)
+
+    trace = in_file(streamed)
     return {
         "laws": lambda data: parse(text_of(data)),
         "specs": lambda data: parse_specs(text_of(data), "specs"),
@@ -137,19 +145,20 @@ def fuzz(name: str, options: list[str]) -> None:
     atheris.Fuzz()
 
 
-def native() -> str:
-    """The fuzzer of the reader in C, built by clang."""
+def native(name: str) -> str:
+    """The fuzzer of a reader in C, built by clang."""
     built = CACHE / "native"
-    command = ["make", "--no-print-directory", "-C", str(ROOT / "native"), f"BUILD={built}", str(built / "fuzz_core")]
+    fuzzer = str(built / NATIVE[name])
+    command = ["make", "--no-print-directory", "-C", str(ROOT / "native"), f"BUILD={built}", fuzzer]
     subprocess.run(command, check=True, stdout=sys.stderr)
-    return str(built / "fuzz_core")
+    return fuzzer
 
 
 def run(name: str, seconds: int, found: Path) -> tuple[int, int, str]:
     """Executions, branches reached, and the message of a fault, of one reader."""
     with tempfile.TemporaryDirectory() as grown:
         options = [f"-max_total_time={seconds}", f"-artifact_prefix={found}/{name}-", *LIMITS]
-        here = [native()] if name == NATIVE else [sys.executable, __file__, "--one", name, "--"]
+        here = [native(name)] if name in NATIVE else [sys.executable, __file__, "--one", name, "--"]
         command = [*here, *options, grown, str(CORPORA / name)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=grown)
     executed = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
@@ -170,8 +179,8 @@ def main() -> None:
     names = options.readers or sorted(path.name for path in CORPORA.iterdir())
     found = CACHE / "fuzz"
     found.mkdir(parents=True, exist_ok=True)
-    if NATIVE in names:
-        native()  # compiling is no part of the seconds
+    for name in NATIVE.keys() & set(names):
+        native(name)  # compiling is no part of the seconds
     bars, total, faults = Bars(), 0, 0
     for name in names:
         executed, covered, fault = run(name, max(1, options.seconds // len(names)), found)

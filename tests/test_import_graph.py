@@ -154,6 +154,7 @@ MAY_INCLUDE = {
     "core/tree": {"core/base"},
     "core/paths": {"core/base", "core/tree"},
     "core/library": {"core/base", "core/tree", "core/paths"},
+    "core/traces": {"core/base", "core/tree", "core/library"},
     "python": {"core/base"},
     "compiled": {"core/base"},
     "include": set(),

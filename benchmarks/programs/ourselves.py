@@ -21,7 +21,7 @@ from tests.record.test_tree_builder import Stream
 from variance_speed import random_tree
 
 from perflaw.imports.registry import read_trace
-from perflaw.imports.runs import core_file, tree_of
+from perflaw.imports.runs import core_file
 from perflaw.learn.annotations import annotate
 from perflaw.learn.trend import trend
 from perflaw.learn.variance.analyse import variance
@@ -105,11 +105,11 @@ def annotate_by_functions(n: int) -> None:
 
 
 def tree_by_events(n: int) -> None:
-    tree_of(MADE[0], core_file(len), 1)
+    MADE[0].tree(core_file(len), 1)
 
 
 def tree_by_contexts(n: int) -> None:
-    tree_of(MADE[0], core_file(len), 1)
+    MADE[0].tree(core_file(len), 1)
 
 
 def merge_by_runs(n: int) -> None:

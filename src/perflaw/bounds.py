@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
@@ -16,8 +17,12 @@ from typing import Any, Final
 
 MAX_BYTES: Final = 1 << 29
 """Bytes of a file, unpacked: a trace of this size holds millions of calls."""
+MAX_STREAMED_BYTES: Final = 1 << 36
+"""Bytes of a file, unpacked, that is read in pieces."""
 MAX_DOCUMENT_BYTES: Final = 1 << 24
 """Bytes of a file that people write: a study, a workload file, specifications."""
+PIECE: Final = 1 << 20
+"""Bytes of a piece of a file that is read in pieces."""
 MAX_DEPTH: Final = 100
 """Lists and mappings within each other."""
 MAX_DIGITS: Final = 308
@@ -40,6 +45,34 @@ def read_file(path: Path, most: int = MAX_BYTES) -> bytes:
         data = file.read(most + 1)
     check_size(len(data), most)
     return data
+
+
+def read_pieces(path: Path, most: int = MAX_STREAMED_BYTES) -> Iterator[bytes]:
+    """The content of a file, gzip or plain, in pieces of at most a MiB; ValueError if it is damaged or larger than ``most``."""
+    with path.open("rb") as file:
+        size, member = 0, zlib.decompressobj(wbits=31)
+        packed = file.peek(2)[:2] == b"\x1f\x8b"
+        while data := file.read(PIECE):
+            while data:
+                piece = data
+                if not packed:
+                    data = b""
+                else:
+                    if member.eof and not (data := data.lstrip(b"\0")):
+                        break
+                    member = zlib.decompressobj(wbits=31) if member.eof else member
+                    try:
+                        piece = member.decompress(data, PIECE)
+                    except zlib.error as error:
+                        raise ValueError(str(error)) from None
+                    data = member.unused_data if member.eof else member.unconsumed_tail
+                size += len(piece)
+                if size > most:
+                    raise ValueError(f"it is larger than the {most >> 30} GiB that are read")
+                if piece:
+                    yield piece
+        if packed and not member.eof:
+            raise ValueError("it ends in the middle")
 
 
 def unpack_gzip(data: bytes, most: int = MAX_BYTES) -> bytes:

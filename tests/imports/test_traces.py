@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.imports.registry import read_trace
-from perflaw.imports.runs import core_file, tree_of
+from perflaw.imports.runs import core_file
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities, costs_of, examples
@@ -102,9 +102,10 @@ def otlp(spans, service="shop"):
 
 
 def tables_of(trace, library=LIBRARY):
+    """The tables of each process; those of a trace that the C core has read equal those of the Python reader."""
     found = []
     for process in trace.processes:
-        found.append(tabulate("0001", tree_of(process, library, 7), process.definitions))
+        found.append(tabulate("0001", process.tree(library, 7), process.definitions))
         assert_identities(found[-1])
     return found
 
@@ -120,9 +121,24 @@ def moments_of(tables):
 
 
 def read(folder, text, name="trace.json"):
+    """The trace that the Python reader finds in a file, after a look that the C core finds the same."""
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert_core_reads_the_same(path)
     return read_trace(path)
+
+
+def assert_core_reads_the_same(path, also_samples=True):
+    here, there = read_trace(path, LIBRARY), read_trace(path)
+    assert (here.tool, here.tick_ns, here.lost, here.first()) == (there.tool, there.tick_ns, there.lost, there.first())
+    assert len(here.processes) == len(there.processes)
+    for one, other in zip(here.processes, there.processes, strict=True):
+        mine, its = (tabulate("0001", process.tree(LIBRARY, 7), process.definitions) for process in (one, other))
+        assert (one.name, one.pid, +one.notes) == (other.name, other.pid, +other.notes)
+        assert (one.first_stamp(), one.last_stamp()) == (other.first_stamp(), other.last_stamp())
+        for name in mine:
+            if also_samples or name in ("components", "calltree", "moments", "links", "pairs"):
+                assert list(mine[name]) == list(its[name]), name
 
 
 @pytest.fixture(scope="module")

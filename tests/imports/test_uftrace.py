@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perflaw.imports.registry import read_trace
-from perflaw.imports.runs import core_file, import_trace, tree_of
+from perflaw.imports.runs import core_file, import_trace
 from perflaw.imports.uftrace import Tasks, parse_dump
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import Recording, open_experiment
@@ -139,7 +139,7 @@ def test_whatever_is_jumped_over_is_dead(moves: list[str | int]) -> None:
     assert not trace.lost
     for process in trace.processes:
         assert not process.notes
-        tables = tabulate("1", tree_of(process, core_file(lambda words: None), 1), process.definitions)
+        tables = tabulate("1", process.tree(core_file(lambda words: None), 1), process.definitions)
         assert_identities(tables)
         rows = {row[1]: (row[7], row[8]) for row in tables["components"]}
         by_name: Counter[str] = Counter()

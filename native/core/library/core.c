@@ -49,6 +49,8 @@ EXPORTED int core_attach(Core *core, const char *path) {
     return error;
 }
 
+Tree *core_tree(Core *core) { return &core->tree; }
+
 EXPORTED void core_metrics(Core *core, uint32_t count) {
     if (count > MAX_LANES) count = MAX_LANES;
     if (count > core->tree.lane_count) core->tree.lane_count = count;

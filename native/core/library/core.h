@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 typedef struct Core Core;
+struct Tree;
 
 /* A core without rings; NULL if there is no memory. max_distance: how far links reach, 0 for none. */
 Core *core_open(uint64_t seed, uint32_t max_distance);
@@ -29,6 +30,8 @@ int core_paths(Core *core, uint32_t clocks, uint64_t bytes);
 uint64_t core_step(Core *core, uint64_t max);
 /* Whether a record waits for rings that are not attached yet. Attach them and step again; it is taken then anyway. */
 int core_awaits_ring(const Core *core);
+/* The tree itself, for events that come from no ring (traces/). */
+struct Tree *core_tree(Core *core);
 /* Ask the writers of all rings to write no more. */
 void core_stop(Core *core);
 /* Unmap all rings, and count what is open on their threads' stacks as open. The tree stays, and other rings may

@@ -7,6 +7,7 @@ counted.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -31,7 +32,8 @@ from perflaw.types import Component
 
 ASYNCHRONOUS: Final = "asynchronous events, which belong to no thread, were left out"
 CUT_SHORT: Final = "the array of events has no end: the program was still writing it, or the file was cut"
-_US: Final = 1000
+TOOL, VIZTRACER, UFTRACE = "trace-event JSON", "viztracer", "uftrace"
+US: Final = 1000
 _ASYNCHRONOUS_PHASES: Final = frozenset("beSTpF")
 _VIZTRACER = re.compile(r"(.*) \((.*):([0-9]{1,9})\)", re.DOTALL)
 _UFTRACE_PID = re.compile(r"^\[\d+\] ")
@@ -61,6 +63,11 @@ class _Thread:
     spans: list[Span] = field(default_factory=list)
     """Complete events."""
 
+    def first(self) -> float:
+        """When its first call begins, ns; infinite where there is none."""
+        begins = [mark.stamp for mark in self.marks if mark.code] + [span.start for span in self.spans]
+        return min(begins, default=math.inf)
+
 
 class _ChromeReader:
     """Reads the events of a file."""
@@ -79,11 +86,11 @@ class _ChromeReader:
             if not isinstance(event, dict):
                 raise self._wrong(index, f"it is not an object but {str(event)[:40]!r}")
             self._take(index, event)
-        tick = 1 if self.has_fractions else _US
-        for (pid, _), thread in self.threads.items():
+        tick = 1 if self.has_fractions else US
+        for (pid, _), thread in sorted(self.threads.items(), key=lambda item: item[1].first()):
             process = self.processes[pid]
             if thread.spans:
-                nest(process, thread.spans + _pair(process, thread.marks), tick)
+                nest(process, thread.spans, _pair(process, thread.marks), tick)
             else:
                 _play(process, thread.marks)
         return trace_of(self.tool, self.processes.values(), tick, CUT_SHORT if self.file.is_cut else "")
@@ -112,15 +119,7 @@ class _ChromeReader:
             if not isinstance(name, str) or not name:
                 raise self._wrong(index, "it has no name")
             if (pid, name) not in self.codes:
-                # Viztracer's f (/src/app.py:3) is app.f of that file and line; all other names stand for themselves.
-                place = _VIZTRACER.fullmatch(name) if self.tool == "viztracer" else None
-                if place is None:
-                    component = Component(name, language="python" if self.tool == "viztracer" else "")
-                else:
-                    function, file, line = place.groups()
-                    module = file.rpartition("/")[2].removesuffix(".py")
-                    component = Component(f"{module}.{function}", file, int(line), "python")
-                self.codes[pid, name] = process.component(component)
+                self.codes[pid, name] = process.component(component_of(name, self.tool))
             # Arguments that are numbers; viztracer writes those of the function as texts.
             numbers: tuple[tuple[str, Number], ...] = ()
             if args := mapping(event.get("args")):
@@ -145,7 +144,7 @@ class _ChromeReader:
             self._process(pid).notes[ASYNCHRONOUS] += 1
         elif phase == "M" and event.get("name") == "process_name":
             name = mapping(event.get("args")).get("name")
-            self._process(pid).name = _UFTRACE_PID.sub("", name) if isinstance(name, str) else ""
+            self._process(pid).name = process_name(name) if isinstance(name, str) else ""
 
     def _process(self, pid: object) -> ProcessEvents:
         if pid not in self.processes:
@@ -153,7 +152,7 @@ class _ChromeReader:
         return self.processes[pid]
 
     def _nanoseconds(self, index: int, field_name: str, value: Number) -> int:
-        stamp = nanoseconds(value, _US)
+        stamp = nanoseconds(value, US)
         if stamp is None:
             raise self._wrong(index, f"{field_name} is too large: {str(value)[:40]}")
         return stamp
@@ -171,6 +170,21 @@ class _ChromeReader:
         return DataError(
             f"{self.file.path}: event {index + 1} of traceEvents", why, "write the trace anew and import it"
         )
+
+
+def component_of(name: str, tool: str) -> Component:
+    """The component of an event. Viztracer's ``f (/src/app.py:3)`` is ``app.f`` of that file and line."""
+    place = _VIZTRACER.fullmatch(name) if tool == VIZTRACER else None
+    if place is None:
+        return Component(name, language="python" if tool == VIZTRACER else "")
+    function, file, line = place.groups()
+    module = file.rpartition("/")[2].removesuffix(".py")
+    return Component(f"{module}.{function}", file, int(line), "python")
+
+
+def process_name(name: str) -> str:
+    """The name of a process as a tool gives it, without what differs from run to run."""
+    return _UFTRACE_PID.sub("", name)
 
 
 def _play(process: ProcessEvents, marks: list[Mark]) -> None:
@@ -225,11 +239,11 @@ def read(file: ForeignFile) -> Trace:
     document = file.documents[0]
     events = document if isinstance(document, list) else file.keys["traceEvents"]
     assert isinstance(events, list)
-    tool = "trace-event JSON"
+    tool = TOOL
     if "viztracer_metadata" in file.keys:
-        tool = "viztracer"
+        tool = VIZTRACER
     elif "uftrace" in f"{file.keys.get('metadata')} {file.keys.get('otherData')}":
-        tool = "uftrace"
+        tool = UFTRACE
     trace = _ChromeReader(file, tool).read(events)
     if not trace.processes and ("stackFrames" in file.keys or any(event.get("ph") == "P" for event in events)):
         raise NO_CALLS.refusal(file)

@@ -19,6 +19,7 @@ from perflaw.imports import (
     perfetto,
     pytest_benchmark,
     speedscope,
+    streaming,
     uftrace,
     zipkin,
 )
@@ -51,11 +52,14 @@ BENCHMARKS: Final[tuple[Format[Benchmarks], ...]] = (
 """Formats that hold results of benchmarks, for ``perflaw fit``."""
 
 
-def read_trace(path: Path) -> Trace:
-    """The calls of a file, gzip or plain, or of a folder of uftrace.
+def read_trace(path: Path, library: Path | None = None) -> Trace:
+    """The calls of a file, gzip or plain, or of a folder of uftrace. The C core reads what it can, if there is a library of it.
 
     DataError says where it is damaged, UsageError why a profile without single calls is refused.
     """
+    streamed = streaming.read(path, library) if library and streaming.recognises(path) else None
+    if streamed and streamed.processes:
+        return streamed
     file = ForeignFile.open(path)
     format_ = next((one for one in BINARY_TRACES if one.recognises(file)), None)
     if format_ is None:

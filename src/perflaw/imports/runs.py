@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from perflaw.imports.registry import read_trace
-from perflaw.imports.tracks import ProcessEvents, Trace
+from perflaw.imports.tracks import Trace
 from perflaw.record.build import BuildError, Tell, build, core
 from perflaw.record.manifest import Execution
 from perflaw.record.php.trace import CUT, TICK_NS, XdebugTrace, no_functions
@@ -20,8 +20,7 @@ from perflaw.record.reader import RecordedProcess
 from perflaw.record.saving import RunContext, save_recording
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tree.core import TreeTables
-from perflaw.record.tree.feed import TreeFeed
-from perflaw.record.tree.records import FEATURE, ProcessIdentity, TracerEnd, TracerStart
+from perflaw.record.tree.records import ProcessIdentity, TracerEnd, TracerStart
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import Experiment
 from perflaw.types import Clock, Run
@@ -33,17 +32,6 @@ def core_file(tell: Tell) -> Path | None:
         return build(core(), tell)
     except BuildError:
         return None
-
-
-def tree_of(process: ProcessEvents, library: Path | None, seed: int) -> TreeTables:
-    """The call tree of a process; each track is a thread of its own.
-
-    The C core builds it, or its Python twin where there is no ``library``. ``seed`` decides which calls are sampled.
-    """
-    feed = TreeFeed(library, seed, process.definitions.lanes())
-    for thread, track in enumerate(process.ordered(), 1):
-        feed.take(thread, track)
-    return feed.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +85,13 @@ class _Contents:
 
 
 def import_trace(experiment: Experiment, path: Path, features: Mapping[str, float], tell: Tell) -> ImportedTrace:
-    """Add the trace in a file to an experiment. A trace of Xdebug is read line by line, any other at once.
+    """Add the trace in a file to an experiment.
 
     Raises the errors of :func:`read_trace`, and StoreError where the experiment cannot be written.
     """
     xdebug = XdebugTrace.of(path)
-    trace = None if xdebug else read_trace(path)
     library = core_file(tell)
+    trace = None if xdebug else read_trace(path, library)
     with RunClaim.with_spool(experiment, secrets.token_hex(8), "cd ~ && perflaw import FILE") as claim:
         run = int(claim.folder.name)
         found = _of_xdebug(xdebug, library, run) if xdebug else _of_calls(trace, path, library, run) if trace else None
@@ -136,22 +124,18 @@ def _of_calls(trace: Trace, path: Path, library: Path | None, run: int) -> _Cont
         began = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=trace.first() // 1000)
     else:
         began = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    span_ns = max(map(_last_stamp, trace.processes)) - trace.first()
+    trees = [process.tree(library, run + (place << 20)) for place, process in enumerate(trace.processes)]
+    span_ns = max(process.last_stamp() for process in trace.processes) - trace.first()
     execution = Execution((str(path),), name, began.isoformat(timespec="milliseconds"), span_ns, 0)
     notes = sum((process.notes for process in trace.processes), start=Counter[str]())
-    return _Contents(trace.tool, trace.tick_ns, execution, _recorded(trace, str(path), library, run), notes)
+    return _Contents(trace.tool, trace.tick_ns, execution, _recorded(trace, trees, str(path)), notes)
 
 
-def _recorded(trace: Trace, command: str, library: Path | None, run: int) -> Iterator[RecordedProcess]:
+def _recorded(trace: Trace, trees: list[TreeTables], command: str) -> Iterator[RecordedProcess]:
     """The processes of a trace as a tracer would have recorded them; all others are children of the first."""
-    for place, process in enumerate(trace.processes):
+    for place, (process, tree) in enumerate(zip(trace.processes, trees, strict=True)):
         definitions = process.definitions
         definitions.process = ProcessIdentity(process.pid, 0, (command,))
-        definitions.started = TracerStart(process.ordered()[0][0][0], 0, 0, "")
-        definitions.ended = TracerEnd(_last_stamp(process), 0, 0, trace.lost, 0, ())
-        yield RecordedProcess(definitions, tree_of(process, library, run + (place << 20)), 0 if place else None)
-
-
-def _last_stamp(process: ProcessEvents) -> int:
-    """The last time stamp of a process; records of features have none."""
-    return max(event[0] for track in process.ordered() for event in track if event[5] != FEATURE)
+        definitions.started = TracerStart(process.first_stamp(), 0, 0, "")
+        definitions.ended = TracerEnd(process.last_stamp(), 0, 0, trace.lost, 0, ())
+        yield RecordedProcess(definitions, tree, 0 if place else None)

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from pathlib import Path
 from struct import pack, unpack
-from typing import Final
+from typing import Final, Protocol
 from zlib import crc32
 
 from perflaw.bounds import check_digits
 from perflaw.errors import DataError
+from perflaw.record.tree.core import TreeTables
+from perflaw.record.tree.feed import TreeFeed
 from perflaw.record.tree.records import DEAD, ENTER, EXIT, FEATURE, MAX_CODE, Definitions, Event
 from perflaw.record.tree.reservoir import scramble
 from perflaw.types import Component
@@ -23,7 +26,10 @@ MAX_DIGITS: Final = 19
 MAX_FEATURES: Final = 256
 """Names of arguments that are kept for a process; the others are counted in its notes."""
 BEGUN_EARLIER: Final = "calls that began before the trace were left out"
+MAX_TRACKS: Final = 1024
+"""Calls of a thread that may overlap at one time."""
 OVERLAPS: Final = "calls overlap another call of their thread: kept on tracks of their own, outside it"
+TOO_MANY_FEATURES: Final = f"numbers of calls were left out: they have more than {MAX_FEATURES} names"
 CUT: Final = "calls end one tick of the clock after the call that they lie in: cut to its end"
 CATEGORY: Final = ".type"
 """End of the names of features whose values are texts."""
@@ -57,6 +63,29 @@ def nanoseconds(value: Number, unit_ns: int) -> int | None:
     else:
         value *= unit_ns
     return value if -_MAX_NS < value < _MAX_NS else None
+
+
+class TraceProcess(Protocol):
+    """A process of a trace, whose call tree can be built once."""
+
+    name: str
+    """Its name; empty where the trace has none."""
+    pid: int
+    definitions: Definitions
+    notes: Counter[str]
+    """What was decided about calls that could not be taken as they are → number of such calls; whole after ``tree``."""
+
+    def first_stamp(self) -> int:
+        """The first time stamp of a call, ns."""
+
+    def last_stamp(self) -> int:
+        """The last time stamp of a call, ns. Asked after ``tree``."""
+
+    def tree(self, library: Path | None, seed: int) -> TreeTables:
+        """Its call tree. The C core builds it, or its Python twin where there is no ``library``.
+
+        ``seed`` decides which calls are sampled.
+        """
 
 
 class ProcessEvents:
@@ -104,7 +133,9 @@ class ProcessEvents:
         key = scramble(self._frame) & _KEY  # the order of priorities is random, and the same in every import
         track.append((stamp, self._frame, code, self._sites[caller], key, ENTER))
         for name, value in features:
-            if (feature := self._feature(name, CATEGORY * isinstance(value, str))) is not None:
+            if (feature := self.feature(name, CATEGORY * isinstance(value, str))) is None:
+                self.notes[TOO_MANY_FEATURES] += 1
+            else:
                 plain = self._category(value) if isinstance(value, str) else float(value)
                 bits = unpack("<q", pack("<d", plain))[0]
                 track.append((bits, self._frame, feature, -1, -1, FEATURE))
@@ -122,6 +153,25 @@ class ProcessEvents:
         """Tracks that have records, by their first time stamp."""
         return sorted(filter(None, self.tracks), key=lambda track: track[0][0])
 
+    def first_stamp(self) -> int:
+        """See :class:`TraceProcess`."""
+        return self.ordered()[0][0][0]
+
+    def last_stamp(self) -> int:
+        """See :class:`TraceProcess`; records of features have no stamp."""
+        return max(event[0] for track in self.ordered() for event in track if event[5] != FEATURE)
+
+    def tree(self, library: Path | None, seed: int) -> TreeTables:
+        """See :class:`TraceProcess`; each track is a thread of its own."""
+        feed = TreeFeed(library, seed, self.definitions.lanes())
+        for thread, track in enumerate(self.ordered(), 1):
+            feed.take(thread, track)
+        return feed.finish()
+
+    def sites(self) -> list[int]:
+        """Call site of each caller, by its code."""
+        return self._sites
+
     def _category(self, text: str) -> int:
         """Number of a text that is the value of a category."""
         if text not in self._categories:
@@ -129,13 +179,12 @@ class ProcessEvents:
             self.definitions.types[self._categories[text]] = text
         return self._categories[text]
 
-    def _feature(self, name: str, suffix: str) -> int | None:
+    def feature(self, name: str, suffix: str = "") -> int | None:
         """Code of a feature; None where it has no usable name or there are too many."""
         name = re.sub(r"\W+", "_", name).lstrip("0123456789_")
         name += suffix * bool(name)
         if name not in self._features:
             if not name or len(self._features) == MAX_FEATURES:
-                self.notes[f"numbers of calls were left out: they have more than {MAX_FEATURES} names"] += 1
                 return None
             self._features[name] = len(self._features) + 1
             self.definitions.features[self._features[name]] = name
@@ -148,7 +197,7 @@ class Trace:
 
     tool: str
     """The tool that wrote it: ``viztracer``."""
-    processes: tuple[ProcessEvents, ...]
+    processes: tuple[TraceProcess, ...]
     """Its processes that have calls, by their first time stamp."""
     tick_ns: int
     """Step of its clock, as the time stamps show it."""
@@ -159,13 +208,13 @@ class Trace:
 
     def first(self) -> int:
         """The first time stamp, ns."""
-        return min(process.ordered()[0][0][0] for process in self.processes)
+        return min(process.first_stamp() for process in self.processes)
 
 
 def trace_of(tool: str, processes: Iterable[ProcessEvents], tick_ns: int, lost: str = "") -> Trace:
     """The trace of these processes: those that have calls, in order of their first time stamp."""
     recorded = [process for process in processes if process.ordered()]
-    recorded.sort(key=lambda process: process.ordered()[0][0][0])
+    recorded.sort(key=ProcessEvents.first_stamp)
     return Trace(tool, tuple(recorded), tick_ns, lost)
 
 
@@ -188,47 +237,60 @@ class Span:
         return math.inf if self.end is None else self.end
 
 
-def nest(process: ProcessEvents, spans: list[Span], tick_ns: int) -> None:
-    """Put the spans of a thread, in the order of the file, on tracks by their times alone.
+def nest(process: ProcessEvents, spans: list[Span], paired: list[Span], tick_ns: int) -> None:
+    """Put the spans of a thread, in the order of the file, and those of pairs of marks on tracks by their times alone.
 
     A span lies in the shortest span that holds it. Of two spans with equal times the outer one is the first in the file;
     in a file that is written as calls end, it is the last. A span that begins where another ends follows it. Spans that
-    overlap others go to tracks of their own.
+    overlap others go to the first track of their own where they fit.
     """
     starts, ends = [span.start for span in spans], [span.until for span in spans]
     outer_is_last = ends == sorted(ends) and starts != sorted(starts)
+    spans = spans + paired
     places = sorted(
         range(len(spans)),
         key=lambda place: (spans[place].start, -spans[place].until, -place if outer_is_last else place),
     )
-    remaining = _fill_track(process, [spans[place] for place in places], tick_ns)
-    process.notes[OVERLAPS] += len(remaining)
-    while remaining:
-        remaining = _fill_track(process, remaining, tick_ns)
+    tracks: list[_Track] = []
+    for place in places:
+        fitting = next(
+            (number for number, track in enumerate(tracks) if track.take(spans[place], tick_ns)), len(tracks)
+        )
+        process.notes[OVERLAPS] += fitting > 0
+        if fitting == len(tracks):
+            if fitting == MAX_TRACKS:
+                raise DataError(f"{MAX_TRACKS} calls of a thread overlap", "calls of a thread lie within each other")
+            tracks.append(_Track(process))
+            tracks[-1].take(spans[place], tick_ns)
+    for track in tracks:
+        track.leave_until(math.inf)
 
 
-def _fill_track(process: ProcessEvents, spans: list[Span], tick_ns: int) -> list[Span]:
-    """Put the spans that fit on a new track; gives the others, in order."""
-    track, overlapping = process.track(), []
-    stack: list[tuple[float, int, int]] = []  # end, frame and code of each open call
+class _Track:
+    """A track that spans are put on, in the order of their begins."""
 
-    def leave() -> None:
-        end, frame, _ = stack.pop()
-        if end < math.inf:
-            process.exit(track, int(end), frame)
+    def __init__(self, process: ProcessEvents) -> None:
+        self.process, self.events = process, process.track()
+        self.stack: list[tuple[float, int, int]] = []
+        """End, frame and code of each open call."""
 
-    for span in spans:
-        while stack and stack[-1][0] <= span.start:
-            leave()
+    def leave_until(self, stamp: float) -> None:
+        """End the calls that end until then."""
+        while self.stack and self.stack[-1][0] <= stamp:
+            end, frame, _ = self.stack.pop()
+            if end < math.inf:
+                self.process.exit(self.events, int(end), frame)
+
+    def take(self, span: Span, tick_ns: int) -> bool:
+        """Put a span here; False where it overlaps another one. What is only a tick of the clock is cut off."""
+        self.leave_until(span.start)
         until = span.until
-        if stack and until > stack[-1][0]:
-            if until - stack[-1][0] > tick_ns:
-                overlapping.append(span)
-                continue
-            until = stack[-1][0]
-            process.notes[CUT] += 1
-        frame = process.enter(track, span.start, span.code, stack[-1][2] if stack else 0, span.features)
-        stack.append((until, frame, span.code))
-    while stack:
-        leave()
-    return overlapping
+        if self.stack and until > (limit := self.stack[-1][0]):
+            if until - limit > tick_ns:
+                return False
+            until = limit
+            self.process.notes[CUT] += 1
+        caller = self.stack[-1][2] if self.stack else 0
+        frame = self.process.enter(self.events, span.start, span.code, caller, span.features)
+        self.stack.append((until, frame, span.code))
+        return True

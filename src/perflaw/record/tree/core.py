@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -132,10 +132,10 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 """Result and arguments of each function of native/core/library/core.h."""
 
 
-def load(library: Path) -> ctypes.CDLL:
-    """The shared library with its functions declared; OSError if it cannot be loaded."""
+def load(library: Path, functions: Mapping[str, tuple[Any, ...]] = _FUNCTIONS) -> ctypes.CDLL:
+    """The shared library with these functions declared; OSError if it cannot be loaded."""
     loaded = ctypes.CDLL(str(library))
-    for name, (result, *arguments) in _FUNCTIONS.items():
+    for name, (result, *arguments) in functions.items():
         function = getattr(loaded, name)
         function.restype, function.argtypes = result, arguments
     return loaded
@@ -190,6 +190,12 @@ class Core:
     def step(self, most: int = STEP) -> int:
         """Read the records that have arrived, at most ``most``, some of each ring in turn; returns their number."""
         return int(self._library.core_step(self._handle, most))
+
+    @property
+    def handle(self) -> int:
+        """The core itself, for functions of the library that give it events."""
+        assert self._handle
+        return self._handle
 
     def asks(self) -> bool:
         """Whether a record waits for a ring that is not attached yet; the next step reads it in any case."""

@@ -1,4 +1,4 @@
-"""The C core's reader of trace-event JSON against the Python one: the same calls, or a refusal by both, whatever a file holds."""
+"""The C core's reader of trace-event JSON against the Python one: the same calls, or a refusal by both."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import re
 import tempfile
 from collections import Counter
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -116,7 +117,7 @@ class _Events:
             return [b""]
         places = np.ctypeslib.as_array(ctypes.cast(ends, ctypes.POINTER(_U64)), (count + 1,)).tolist()
         data = ctypes.string_at(texts.value or 0, places[-1])
-        return [b"", *(data[a:b] for a, b in zip(places, places[1:], strict=False))]
+        return [b"", *(data[a:b] for a, b in pairwise(places))]
 
     def texts(self, table: int) -> list[str]:
         """The same as texts; _DamagedError where one is not UTF-8."""

@@ -58,8 +58,16 @@ void functions_forget(void) {
     }
 }
 
+void functions_restore_lines(void) {
+#if PY_VERSION_HEX < 0x030C0000
+    for (Function *function = all; function; function = function->next)
+        if (function->lines && function->lines->points) points_restore(function->code, function->lines->points);
+#endif
+}
+
 void functions_stop(void) {
     for (Function *function = all; function; function = function->next) unwatch(function);
+    functions_restore_lines();
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -92,6 +100,12 @@ static void classify(Function *function, const Frame *frame) {
     naming_set_mode(function);
 }
 
+static void leave_points(void) {
+#if PY_VERSION_HEX < 0x030C0000
+    points_stop();
+#endif
+}
+
 static Function *create(Frame *frame) {
     Function *function = calloc(1, sizeof *function);
     if (!function) return NULL;
@@ -101,6 +115,7 @@ static Function *create(Frame *frame) {
     PyErr_Fetch(&type, &value, &trace); /* the program may be handling an exception */
     classify(function, frame);
     if (!greenlets_in_use) greenlets_look();
+    if (greenlets_in_use) leave_points();
     if (!recording.settings.fake_clock) waits_look();
     int error = PyUnstable_Code_SetExtra((PyObject *)function->code, function_place, function);
     PyErr_Restore(type, value, trace);

@@ -44,6 +44,9 @@ int32_t function_define(Function *function);
 
 /* ---- counters of lines ---- */
 
+/* Give the instructions of all code back the lines that were taken from them (lines_points.h, Python 3.11). */
+void functions_restore_lines(void);
+
 /* The slow way of function_lines. */
 Lines *function_find_lines(PyCodeObject *code);
 /* The counters of a code object in this process, made if they are to be; NULL if its lines are not counted. */

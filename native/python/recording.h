@@ -92,6 +92,7 @@ typedef struct Thread {
     int64_t waits[MAX_WAITS]; /* time in blocking functions when a time off the CPU was written last (waits.h) */
     struct Counting *counting;   /* counters of the innermost frame while its instructions are traced (branches_trace.c) */
     const struct Site *jump;     /* the jump that the instruction before was, if lines are counted (lines_trace.c) */
+    int32_t raised_line, raised_offset; /* of an instruction that had lost its line and has just raised, else 0 */
     struct GreenletStacks *greenlets;    /* NULL if the thread has none (greenlets.c) */
     char *stack_low, *stack_high;        /* bounds of the C stack in use (stack.c) */
     uint32_t process;                    /* the recording that its ring is of */

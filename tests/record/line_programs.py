@@ -319,3 +319,44 @@ BLOCKS_TOLD = [
     (20, "", 1, 1),
 ]
 """Line, which branch of it, taken, not taken: those that the counts of lines do not tell."""
+
+RAISES = """
+import sys, traceback
+def caller(x): return sys._getframe(1).f_lineno and x
+def arms(a, b):
+    x = (1 // a if b else a or 1 // b) if a or b else (zz if a == b else 0)
+    if a: zz = 1
+    x += (b and caller(a)) or (a and caller(b)) or (1 if a < b else zz)
+    return x if x else zz
+def loops(a, b):
+    n = a + 3
+    while n and (b or n > 1): n -= 1 if n % 2 else 2 if b else 1
+    for k in range(a): n += k if k % 2 else b or k
+    return [k or 1 // a for k in range(b) if k % 2 or a > b] or n
+def opened(a, b):
+    with open('/dev/null') as f: c = a if ((zz if b else 2) or a) else len([*(a or k for k in range(b))])
+    if c == 2: zz = 1
+    return c
+def made(a, b):
+    x = (yield a) if (yield b) else (yield)
+    y = x or (yield a or 1 // b) and (a if b else x)
+    return (lambda: y if x else a or b)()
+def drive(generator):
+    got = []
+    try:
+        for turn in range(9): got.append(generator.send(turn % 2 if turn else None))
+    except StopIteration as end: got.append(end.value)
+    return got
+def run(f, *arguments):
+    try: return drive(got) if hasattr(got := f(*arguments), 'send') else got
+    except Exception as error: return repr(error), [(one.name, one.lineno) for one in traceback.extract_tb(error.__traceback__)]
+for f in (arms, loops, opened, made):
+    for a in (0, 1, 2, 3):
+        for b in (0, 1, 2): print(f.__name__, a, b, run(f, a, b))
+seen = []
+sys.settrace(lambda frame, what, value: seen.append(frame.f_lineno) or (lambda *more: seen.append(more[0].f_lineno)))
+run(arms, 2, 1)
+sys.settrace(None)
+print(seen, run(arms, 1, 2))
+"""
+"""Exceptions, generators and loops within lines that have several blocks; what can be seen of its lines is printed."""

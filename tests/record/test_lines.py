@@ -138,6 +138,16 @@ def test_blocks_are_of_lines_that_have_several(counted):
     }
 
 
+def test_blocks_from_few_events_are_those_of_every_instruction(tmp_path, capfd):
+    (tmp_path / "app.py").write_text(line_programs.RAISES)
+    plain = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    kinds = (("lines",), ("branches", "lines"))  # each instruction is told if branches are counted by invocation (3.11)
+    few, every = (by_name(read_counts(record(tmp_path, collect)[0].folder)) for collect in kinds)
+    assert capfd.readouterr().out == 2 * plain
+    assert few == every
+    assert sum(" " in name for name in few) > 60
+
+
 def test_more_branches_than_features_would_have(counted):
     body = "".join(f"    if n == {k}: n += 0\n" for k in range(300))
     (found,) = counted(f"def f(n):\n{body}for k in range(400): f(k)\n")

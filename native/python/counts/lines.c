@@ -99,6 +99,17 @@ static void add_blocks(const Source *source, Lines *lines) {
     lines->branches = NULL;
 }
 
+/* Find what tells of the branches by few events. Branches of each invocation are counted by every instruction. */
+static void find_points(const Source *source, Lines *lines) {
+#if PY_VERSION_HEX < 0x030C0000
+    const uint8_t *bytes = (const uint8_t *)PyBytes_AS_STRING(source->bytes);
+    if (lines->branches && !recording.settings.branches)
+        lines->points = points_find(lines->branches, bytes, source->positions, lines->first, lines->span);
+#else
+    (void)source, (void)lines;
+#endif
+}
+
 /* Note where the last wanted jump of each line ends. */
 static void find_last_jumps(const Source *source, Lines *lines) {
     lines->until = lines->branches ? calloc((size_t)lines->span, sizeof *lines->until) : NULL;
@@ -110,6 +121,15 @@ static void find_last_jumps(const Source *source, Lines *lines) {
     }
 }
 
+/* Whether no event comes between the begin of a line and its wanted jumps that is one of a single instruction. */
+static int is_told_by_points(const Lines *lines, int place) {
+#if PY_VERSION_HEX < 0x030C0000
+    return lines->points && lines->points->of_line[place];
+#else
+    return 0 * lines->span * place;
+#endif
+}
+
 /* Count from the end how many instructions a line has ahead. It ends at another line and where the code does not go
  * on. CACHE entries, of opcode 0, are no instructions. */
 static void count_ahead(const Source *source, Lines *lines) {
@@ -119,7 +139,8 @@ static void count_ahead(const Source *source, Lines *lines) {
         int line = source->positions[at].line, place = line - lines->first;
         int offset = at * (int)sizeof(_Py_CODEUNIT), op = bytes[offset];
         int goes_on = at + 1 < source->units && source->positions[at + 1].line == line && !blocks_ends(op);
-        int is_told = lines->until && place >= 0 && place < lines->span && offset < lines->until[place];
+        int is_inside = lines->until && place >= 0 && place < lines->span;
+        int is_told = is_inside && offset < lines->until[place] && !is_told_by_points(lines, place);
         int ahead = (goes_on ? lines->ahead[at + 1] : 0) + (op && !is_told);
         lines->ahead[at] = (uint8_t)(ahead < UINT8_MAX ? ahead : UINT8_MAX);
     }
@@ -155,6 +176,9 @@ static void define_counts(const Lines *lines, const uint8_t *present, int file, 
 
 static void free_lines(Lines *lines) {
     branches_free(lines->branches);
+#if PY_VERSION_HEX < 0x030C0000
+    points_free(lines->points);
+#endif
     free(lines->until);
     free(lines->ahead);
     free(lines->loops);
@@ -174,6 +198,7 @@ static Lines *create(const Source *source, int32_t number) {
     if (obstacle) lines_note(obstacle);
     if (lines->counts) {
         lines->outcomes = lines->counts + lines->span;
+        find_points(source, lines);
         find_last_jumps(source, lines);
         count_ahead(source, lines);
         define_counts(lines, present, file, place);

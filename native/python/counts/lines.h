@@ -3,7 +3,7 @@
  *
  *     lines.c         counters of code objects               monitoring.c   their events, Python 3.12 and later
  *     lines_blocks.c  which branches lines do not tell       lines_trace.c  the same by a trace function, 3.11
- *     counts_file.c   where the counters are
+ *     counts_file.c   where the counters are         lines_points.c  few events that tell of a line's branches, 3.11
  *
  * A line is executed when the interpreter comes to it from another line, or from its own end by a jump back. Python's
  * `trace` module counts the same.
@@ -14,6 +14,7 @@
 #define PERFLAW_PYTHON_LINES_H
 
 #include "branches_find.h"
+#include "lines_points.h"
 #include "python/recording.h"
 
 enum { MAX_BLOCKS = 1024, MAX_LINES = 1 << 20 };
@@ -24,6 +25,7 @@ typedef struct Lines {
     uint64_t *counts;    /* executions of each line; in the spool */
     uint64_t *outcomes;  /* not taken and taken, of each branch; in the spool */
     Branches *branches;  /* NULL if lines tell everything */
+    struct Points *points; /* what tells of branches instead of every instruction (3.11); NULL if nothing does */
     /* by unit of bytecode: number of instructions from it to the end of its line, without those up to the last wanted
      * jump, which are told one by one; NULL without memory */
     uint8_t *ahead;

@@ -5,12 +5,44 @@
 #include "branches.h"
 #include "python/functions.h"
 
+/* The block that an event tells of, by its first instruction, and the wanted jump at the end of the block where the
+ * frame is now. */
+typedef struct Told {
+    int32_t block;
+    int is_entry; /* it is the event of a line with which the block begins, which may be once more */
+    int is_behind; /* it tells of the block of the instruction before */
+    const Site *ending;
+} Told;
+
+static Told told_at(const Lines *lines, int what, int32_t offset) {
+    const Points *points = lines->points;
+    int unit = offset / (int32_t)sizeof(_Py_CODEUNIT);
+    if (!points || unit < 0 || unit >= points->units) return (Told){offset, 0, 0, NULL};
+    int is_behind = what == PyTrace_LINE && points->told[unit] && points_in_use;
+    int ending = points_in_use ? points->ending[unit] : 0;
+    int32_t block = points->head[unit - is_behind];
+    int is_entry = what == PyTrace_LINE && !is_behind && offset == block;
+    return (Told){block, is_entry, is_behind, ending ? &lines->branches->site[ending - 1] : NULL};
+}
+
+/* Whether the frame has not come to the jump yet: it is still in the block that the jump ends. */
+static int is_before(const Lines *lines, const Told *told, const Site *jump) {
+    const Points *points = lines->points;
+    return points && !told->is_entry && told->block == points->head[jump->offset / (int32_t)sizeof(_Py_CODEUNIT)];
+}
+
 /* Count the outcome of the jump before, now that it is known where it went. */
-static void count_last_jump(Thread *thread, Lines *lines, int32_t offset) {
+static void count_last_jump(Thread *thread, Lines *lines, const Told *told) {
     const Site *jump = thread->jump;
+    const Branches *branches = lines->branches;
+    int is_ours = branches && jump >= branches->site && jump < branches->site + branches->sites;
+    if (is_ours && is_before(lines, told, jump)) return;
     thread->jump = NULL;
-    if (jump && jump->wanted && (offset == jump->next || offset == jump->target))
-        lines_count_jump(lines, jump, offset != jump->next);
+    if (!is_ours) return; /* of another greenlet's frame */
+    if (!jump->wanted) return;
+    enum Silent silent = lines->points && points_in_use ? lines->points->silent[jump - lines->branches->site] : NONE_SILENT;
+    if (told->block == jump->next || told->block == jump->target) lines_count_jump(lines, jump, told->block != jump->next);
+    else if (silent) lines_count_jump(lines, jump, silent == TARGET_SILENT);
 }
 
 static void count_in_invocation(Counting *counting, int32_t offset) {
@@ -36,7 +68,8 @@ static void reach_line(Lines *lines, PyFrameObject *object, int all) {
     uint32_t at = (uint32_t)object->f_lineno - (uint32_t)lines->first;
     if (at >= (uint32_t)lines->span) return;
     lines->counts[at]++;
-    object->f_trace_opcodes = all || (lines->until && lines->until[at]);
+    int by_points = lines->points && points_in_use && lines->points->of_line[at];
+    object->f_trace_opcodes = all || (lines->until && lines->until[at] && !by_points);
 }
 
 /* The frame comes to an instruction. Behind the last jump of a line its instructions need not be told, because
@@ -46,23 +79,43 @@ static void reach_opcode(const Lines *lines, PyFrameObject *object, int32_t offs
     if (lines->until && at < (uint32_t)lines->span && offset >= lines->until[at]) object->f_trace_opcodes = 0;
 }
 
+/* An instruction that has lost its line raises: give the traceback the line, and remember it for what handles this. */
+static void mend_raise(Thread *thread, const Lines *lines, PyObject *exception, int unit) {
+    const Points *points = lines->points;
+    if (!points || !points_in_use || unit < 0 || unit >= points->units || !points->chosen[unit]) return;
+    thread->raised_line = points->line[unit];
+    thread->raised_offset = unit * (int32_t)sizeof(_Py_CODEUNIT);
+    if (!exception || !PyTuple_Check(exception) || PyTuple_GET_SIZE(exception) != 3) return;
+    PyObject *traceback = PyTuple_GET_ITEM(exception, 2);
+    if (!PyTraceBack_Check(traceback)) return;
+    PyTracebackObject *last = (PyTracebackObject *)traceback;
+    if (last->tb_lineno == -1) last->tb_lineno = points->line[unit];
+}
+
 static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argument) {
-    (void)self, (void)argument;
+    (void)self;
     Lines *lines = function_lines(object->f_frame->f_code);
     Thread *thread = current_thread;
     if (!lines || !thread) return 0;
+    int unit = _PyInterpreterFrame_LASTI(object->f_frame);
+    int32_t offset = unit * (int32_t)sizeof(_Py_CODEUNIT);
+    if (what == PyTrace_CALL && lines->points) points_apply(object->f_frame->f_code, lines->points, functions_restore_lines);
     Counting *counting = branches_wanted ? counting_of(object->f_frame) : NULL;
+    Told told = told_at(lines, what, offset);
+    /* What handles an exception is no line of its own if it stands further on in the line. */
+    int is_same = thread->raised_line && thread->raised_line == object->f_lineno && offset > thread->raised_offset;
+    thread->raised_line = 0;
     if (what == PyTrace_LINE) {
-        reach_line(lines, object, counting != NULL);
+        if (!told.is_behind && !is_same) reach_line(lines, object, counting != NULL);
         add_counting(thread, cost_ns(lines, object));
     }
+    if (thread->jump) count_last_jump(thread, lines, &told);
+    if (told.ending) thread->jump = told.ending;
     if (what == PyTrace_EXCEPTION) {
         thread->jump = NULL;
         if (counting) counting->last = NULL;
-    } else if (what == PyTrace_OPCODE || thread->jump) {
-        int32_t offset = _PyInterpreterFrame_LASTI(object->f_frame) * (int32_t)sizeof(_Py_CODEUNIT);
-        count_last_jump(thread, lines, offset);
-        if (what != PyTrace_OPCODE) return 0;
+        mend_raise(thread, lines, argument, unit);
+    } else if (what == PyTrace_OPCODE) {
         if (lines->branches) thread->jump = branches_site(lines->branches, offset);
         if (counting) count_in_invocation(counting, offset);
         else reach_opcode(lines, object, offset);

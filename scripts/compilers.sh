@@ -2,7 +2,7 @@
 # Sees to it that the tests find what compiles C and C++ programs, reads them and traces them, and PHP with Xdebug.
 set -eu
 wanted="gcc g++ clang llvm-cov gcov strip uftrace php"
-packages="gcc g++ clang llvm libclang-rt-dev binutils uftrace php-cli php-xdebug php-parser"
+packages="gcc g++ clang llvm libclang-rt-dev libc++-dev libc++abi-dev binutils uftrace php-cli php-xdebug php-parser"
 missing=
 for tool in $wanted; do
     command -v "$tool" >/dev/null || missing="$missing $tool"
@@ -10,6 +10,8 @@ done
 # Programs with clang's coverage are linked with a part of its runtime, which is no command.
 runtime=$(clang --print-resource-dir 2>/dev/null || true)
 ls "$runtime"/lib/*/libclang_rt.profile* >/dev/null 2>&1 || missing="$missing libclang_rt.profile"
+# Nor is clang's own C++ library.
+echo '#include <ciso646>' | clang++ -stdlib=libc++ -E -x c++ - >/dev/null 2>&1 || missing="$missing libc++"
 # An extension and a package of PHP are no commands either.
 [ -n "$(php -r 'echo phpversion("xdebug");' 2>/dev/null || true)" ] || missing="$missing php-xdebug"
 [ -e /usr/share/php/PhpParser/autoload.php ] || missing="$missing php-parser"

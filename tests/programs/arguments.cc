@@ -4,7 +4,10 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +20,8 @@ struct Box { int width; const char *title; Inner inner; double *weight; unsigned
 struct Span { const int *begin, *end; };
 struct Shape { int sides; virtual long area(long scale) const; virtual ~Shape() {} };
 struct Square : Shape { long area(long scale) const override; };
+struct Extent { long width, height; };
+struct Mixed { double share; int count; };
 static int level;
 int table_size = 1;
 
@@ -38,6 +43,14 @@ CALLED void containers(const std::vector<int> &items, const std::string &name, c
                        const std::unordered_map<int, int> &hash, const std::list<int> &chain, const std::deque<int> &queue) {
     for (int item : items) done = done + item;
     done = done + name.size() + tree.size() + hash.size() + chain.size() + queue.size();
+}
+CALLED void library(const std::set<int> &kept, std::string_view view, const std::unique_ptr<std::vector<int>> &owned,
+                    std::shared_ptr<Extent> shared) {
+    done = done + kept.size() + view.size() + owned->size() + shared->width;
+}
+// These come in two registers each, and the last ones in memory.
+CALLED void by_value(Extent extent, Mixed mixed, Extent second, Mixed other, Extent third, int last) {
+    done = done + extent.width + extent.height + mixed.count + second.height + other.count + third.width + last;
 }
 CALLED long Shape::area(long scale) const { return sides + scale; }
 CALLED long Square::area(long scale) const { return sides * scale; }
@@ -65,6 +78,9 @@ __attribute__((no_instrument_function)) int main(int count, char **words) {
         std::unordered_map<int, int> hash;
         for (int key = 0; key < size; key++) tree[key] = hash[key + 1] = key;
         containers(std::vector<int>(size), std::string(size, 'x'), tree, hash, std::list<int>(size), std::deque<int>(20 * size));
+        library(std::set<int>(numbers, numbers + (at > 0)), std::string_view("characters").substr(at % 9),
+                std::make_unique<std::vector<int>>(3 * at), std::make_shared<Extent>(Extent{at, -at}));
+        by_value({at, -at}, {at / 2.0, 2 * at}, {3, at}, {0.5, at}, {5 * at, 1}, 6 * at);
         Shape plain;
         Square square;
         plain.sides = square.sides = at;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -42,6 +43,21 @@ EXPECTED: dict[str, Values] = {
         **{f"{name}.len": list(range(ROUNDS)) for name in ("items", "name", "tree", "hash", "chain")},
         "queue.len": [20 * at for at in range(ROUNDS)],
     },
+    "library": {
+        "kept.len": [min(at, 1) for at in range(ROUNDS)],
+        "view.len": [10 - at % 9 for at in range(ROUNDS)],
+        "owned.len": [3 * at for at in range(ROUNDS)],
+        "shared.width": list(range(ROUNDS)),
+    },
+    "by_value": {
+        "extent.width": list(range(ROUNDS)),
+        "extent.height": [-at for at in range(ROUNDS)],
+        "mixed.count": [2 * at for at in range(ROUNDS)],
+        "second.height": list(range(ROUNDS)),
+        "other.count": list(range(ROUNDS)),
+        "third.width": [5 * at for at in range(ROUNDS)],
+        "last": [6 * at for at in range(ROUNDS)],
+    },
     "measured": {
         "shape.type": ["Shape" if at % 2 else "Square" for at in range(ROUNDS)],
         "shape.sides": list(range(ROUNDS)),
@@ -57,17 +73,29 @@ LAWS = {
     "of_global": ("quadratic", "level"),
 }
 """Function → family of its law and the feature that it is over."""
+HOOKED = ("g++ -O2 {hooks}", "clang++ -O0 {hooks}", "clang++ -O2 {hooks}", "g++ -O0 {hooks}")
+INJECTED = ("g++ -O2", "clang++ -O2 -stdlib=libc++", "clang++ -O0 -gdwarf-4", "g++ -O0", "clang++ -O0 -stdlib=libc++ -gdwarf-4",
+            "clang++ -O2", "g++ -O2 -gdwarf-4")  # fmt: skip
+QUICK = (HOOKED[0], HOOKED[1], INJECTED[0], INJECTED[1])
+PARTLY = {"by_value", "library"}
+"""Functions some of whose arguments are nowhere any more where an optimised one calls its hook."""
 BUILDS = ("g++ -O2", "clang++ -O0", *(pytest.param(one, marks=pytest.mark.slow) for one in ("g++ -O0", "clang++ -O2")))
 
 
-@pytest.fixture(scope="module", params=BUILDS)
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(one.format(hooks=HOOKS), marks=() if one in QUICK else pytest.mark.slow)
+        for one in (*HOOKED, *INJECTED)
+    ],
+)
 def arguments(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(tmp_path_factory.mktemp("types"), request.param, "arguments")
 
 
-def compiled(folder: Path, build: str, name: str) -> Path:
+def compiled(folder: Path, build: str, name: str, *flags: str) -> Path:
     program = folder / name
-    command = [*build.split(), "-g", HOOKS, str(PROGRAMS / f"{name}.cc"), "-o", str(program)]
+    command = [*build.split(), *flags, "-std=c++17", "-g", str(PROGRAMS / f"{name}.cc"), "-o", str(program)]
     subprocess.run(command, check=True, capture_output=True)
     return program
 
@@ -86,9 +114,13 @@ def features(recording: Recording) -> dict[str, Values]:
 def test_each_feature_has_its_value(arguments: Path, tmp_path: Path) -> None:
     (recording,) = recorded(tmp_path, arguments, ROUNDS)
     found = features(recording)
+    hooked = recording.run.tracer.startswith("hooks")
     for function, expected in EXPECTED.items():
         known = found[function]
-        assert {name: known.get(name) for name in expected} == expected, function
+        told = expected.keys() & known.keys() if hooked and function in PARTLY else expected.keys()
+        assert {name: known.get(name) for name in told} == {name: expected[name] for name in told}, function
+    # The function does not read it, and what clang's code calls it with may then be anything.
+    assert found["by_value"].get("mixed.share") in (None, [at / 2 for at in range(ROUNDS)])
 
 
 def test_bad_pointers_are_features_that_are_not_there(arguments: Path, tmp_path: Path) -> None:
@@ -96,29 +128,34 @@ def test_bad_pointers_are_features_that_are_not_there(arguments: Path, tmp_path:
     assert recording.run.complete
 
 
-def annotated(folder: Path, *command: object) -> list[dict]:
-    """The annotations of a recording with the fake clock, of time."""
-    run_perflaw(folder, "record", "--clock", "fake", "--", *command)
+def annotated(folder: Path, *command: object, refused: set[str] | None = None) -> list[dict]:
+    """The annotations of a recording with the fake clock, of time. Names of functions that were refused are added."""
+    said = run_perflaw(folder, "record", "--clock", "fake", "--", *command).stderr.partition("not recorded: ")[2]
+    if refused is not None:
+        refused |= set(re.findall(r"\w+", said.partition("\n")[0]))
     annotations = json.loads(run_perflaw(folder, "annotate", "--json").stdout)["annotations"]
     return [one for one in annotations if one["metric"] == "time"]
 
 
+@pytest.mark.parametrize("flags", [(), pytest.param((HOOKS,), marks=pytest.mark.slow)], ids=["injected", "hooks"])
 @pytest.mark.parametrize("build", BUILDS)
-def test_laws_are_over_what_the_cost_depends_on(build: str, tmp_path: Path) -> None:
-    program = compiled(tmp_path, build, "argument_laws")
-    found = {}
-    for annotation in annotated(tmp_path, program, 400):
+def test_laws_are_over_what_the_cost_depends_on(build: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    program = compiled(tmp_path, build, "argument_laws", *flags)
+    found, refused = {}, set[str]()
+    for annotation in annotated(tmp_path, program, 400, refused=refused):
         if annotation["component"] in LAWS:
             [scope] = annotation["scopes"]
             law = scope["law"]
             assert law["verdict"] == "law"
             found[annotation["component"]] = law["family"], *law["slope"]
-    assert found == LAWS
+    # Any bytes of the program may look like a jump into a function, which is then refused by name.
+    assert found == {name: law for name, law in LAWS.items() if name not in refused}
+    assert len(found) >= len(LAWS) - 1
 
 
 @pytest.mark.parametrize("build", ["g++ -O2", pytest.param("clang++ -O2", marks=pytest.mark.slow)])
 def test_the_class_of_an_object_is_a_condition(build: str, tmp_path: Path) -> None:
-    program = compiled(tmp_path, build, "argument_laws")
+    program = compiled(tmp_path, build, "argument_laws", HOOKS)
     [of_type] = [one for one in annotated(tmp_path, program, 400) if one["component"] == "of_type"]
     laws = {scope["condition"]: scope["law"] for scope in of_type["scopes"]}
     conditions = {f'shape.type == "{name}"': names for name, names in (("Mesh", ["shape.sides"]), ("Shape", []))}
@@ -151,20 +188,27 @@ def test_chosen_functions_of_the_library_have_features_too(tmp_path: Path) -> No
     assert sort not in features(recording)
 
 
+HOSTILE = (
+    "gcc -O2",
+    "gcc -O0",
+    "clang -O0",
+    "clang -O1 -fsanitize=address",
+    "gcc -O1 -fsanitize=address -static-libasan",
+)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "build",
     [
-        "gcc -O2",
-        "clang -O1 -fsanitize=address",
-        pytest.param("gcc -O0", marks=pytest.mark.slow),
-        pytest.param("gcc -O1 -fsanitize=address -static-libasan", marks=pytest.mark.slow),
-        pytest.param("clang -O0", marks=pytest.mark.slow),
+        *(f"{build} {HOOKS}" for build in HOSTILE),
+        *HOSTILE,
+        "gcc -O1 -fsanitize=address",
     ],
 )
 def test_a_million_hostile_calls_do_no_harm(build: str, tmp_path: Path) -> None:
     program = tmp_path / "hostile"
-    subprocess.run([*build.split(), "-g", HOOKS, str(PROGRAMS / "hostile.c"), "-o", str(program)], check=True)
+    subprocess.run([*build.split(), "-g", str(PROGRAMS / "hostile.c"), "-o", str(program)], check=True)
     (recording,) = recorded(tmp_path, program, 1_000_000)
     assert recording.run.complete
     assert calls(recording)["hostile"] == 1_000_000

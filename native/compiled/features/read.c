@@ -142,6 +142,12 @@ static double small_number(const Reading *reading, const Feature *feature) {
     return number > -feature->constant && number < feature->constant ? (double)number : NAN;
 }
 
+/* Of libc++'s string: its first bit tells whether the second word is its length, or the rest of its first byte. */
+static double string_length(const Reading *reading, const Feature *feature) {
+    uint64_t first = word_at(reading, feature->at);
+    return first & 1 ? (double)word_at(reading, feature->at + 8u) : (double)(first >> 1 & 127);
+}
+
 /* NAN if it cannot be read. */
 static double value_of(Reading *reading, const CallProgram *program, const Feature *feature) {
     if (has_failed(reading, feature->needs)) return NAN;
@@ -153,6 +159,7 @@ static double value_of(Reading *reading, const CallProgram *program, const Featu
     case COMBINATION: return combination_of(reading, program, feature);
     case DYNAMIC_TYPE: return type_of(reading, feature);
     case SMALL: return small_number(reading, feature);
+    case STRING_LENGTH: return string_length(reading, feature);
     default: return number_at(reading, feature, feature->at, (FeatureKind)feature->kind);
     }
 }

@@ -122,6 +122,7 @@ static int is_sound(const CallProgram *program, uint32_t terms, uint32_t names) 
     for (int at = 0; at < program->feature_count; at++) {
         const Feature *feature = &program->features[at];
         uint64_t count = feature->kind >= UNSIGNED_SUM && feature->kind <= FLOATING_SUM ? feature->count : 1;
+        if (feature->kind == STRING_LENGTH) count = 2;
         if (feature->kind >= FEATURE_KINDS || feature->name >= names) return 0;
         if (!is_number(feature) || feature->at + count * feature->size > BLOCK_BYTES || feature->shift > 63) return 0;
         if (feature->needs != ALWAYS && feature->needs >= program->read_count) return 0;

@@ -32,7 +32,7 @@ typedef struct Read {
     uint8_t needs; /* the read that brings the pointer; ALWAYS: it is in a register */
 } Read;
 
-typedef enum FeatureKind { UNSIGNED, SIGNED, FLOATING, TEXT_LENGTH, UNSIGNED_SUM, SIGNED_SUM, FLOATING_SUM, COMBINATION, DYNAMIC_TYPE, SMALL, FEATURE_KINDS } FeatureKind;
+typedef enum FeatureKind { UNSIGNED, SIGNED, FLOATING, TEXT_LENGTH, UNSIGNED_SUM, SIGNED_SUM, FLOATING_SUM, COMBINATION, DYNAMIC_TYPE, SMALL, STRING_LENGTH, FEATURE_KINDS } FeatureKind;
 
 typedef struct Feature {
     uint32_t name;       /* offset among the names */

@@ -14,8 +14,9 @@
 #define PIECE ((uintptr_t)1 << 20)
 
 /* A process may have several copies of this library: one that was preloaded, and those of recorders of several builds, or that
- * record at the same time. They share the mirror, and find each other by a directory at a fixed address. */
-#define DIRECTORY ((Directory *)(MIRROR_DISTANCE - ((uintptr_t)1 << 32)))
+ * record at the same time. They share the mirror, and find each other by a directory at a fixed address: between what a
+ * program's heap may reach and AddressSanitizer's heap, whose shadow takes all that is below 16 TB. */
+#define DIRECTORY ((Directory *)0x5fff00000000)
 #define MAGIC 0x335249444d465250ull /* "PRFMDIR3" */
 enum { MAX_COPIES = 1024, MAX_PIECES = 15000, MAX_JUMP_TABLES = 1024, COMPARED = 5 };
 

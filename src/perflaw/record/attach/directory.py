@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from perflaw.record.attach.patching import JUMP
 
-_ADDRESS: Final = 0x100000000000 - (1 << 32)
+_ADDRESS: Final = 0x5FFF00000000
 _HEAD: Final = struct.Struct("<QQQ")
 _MAGIC: Final = int.from_bytes(b"PRFMDIR3", "little")
 _JUMP_TABLE: Final = np.dtype([("rows", "<u8"), ("count", "<u8"), ("is_over", "<u8")])

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from perflaw.record.compiled.dwarf import unit_ranges
 from perflaw.record.compiled.elf import Elf, open_elf
 from perflaw.record.compiled.unwinding import called_functions
 
@@ -27,6 +28,8 @@ _NOT_CALLED: Final = frozenset(
     }
 )
 """What the linker adds to every program, and what programs with branches call in every block."""
+_SANITIZERS: Final = frozenset({"__asan_init", "__tsan_init", "__msan_init", "__lsan_init"})
+"""Functions of a sanitizer's runtime. A program that is linked with it must not be left while the runtime is at work."""
 _RETURNS_ELSEWHERE: Final = frozenset(
     {"setjmp", "_setjmp", "__sigsetjmp", "sigsetjmp", "vfork", "__vfork", "getcontext", "setcontext", "swapcontext"}
 )
@@ -99,9 +102,20 @@ def entry_points(elf: Elf) -> dict[int, int]:
         is_named = elf.has_symbols or debug is not None
     for symbol in symbols:
         sizes[symbol.address] = max(sizes.get(symbol.address, 0), symbol.size)
-        if symbol.symbol in _NOT_CALLED | _RETURNS_ELSEWHERE or ".cold" in symbol.symbol:
+        name = symbol.symbol
+        if name in _NOT_CALLED | _RETURNS_ELSEWHERE or ".cold" in name:
             left_out.add(symbol.address)
     if not is_named:
         for address, size in called_functions(elf):
             sizes[address] = max(sizes.get(address, 0), size)
+    if any(symbol.symbol in _SANITIZERS for symbol in symbols) and (dwarf := elf.dwarf()):
+        spans = sorted((low, high) for low, high, _ in unit_ranges(dwarf))
+        left_out |= {
+            address for address in sizes if not _is_within(spans, address)
+        }  # the runtime tells nothing of itself
     return {address: size for address, size in sizes.items() if address not in left_out}
+
+
+def _is_within(spans: list[tuple[int, int]], address: int) -> bool:
+    at = bisect_right(spans, address, key=lambda span: span[0]) - 1
+    return at >= 0 and address < spans[at][1]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LOST_IN_HOOK: Final = (0, 4, 5, 10, 11)
 """DWARF's numbers of the registers that a call of the entry hook changes: rax, rsi, rdi, r10, r11."""
+_STACK_POINTER: Final = 7
+"""DWARF's number of rsp."""
 MODULE: Final = -1
 """Base of addresses that are given from where the file is loaded, instead of a register."""
 
@@ -151,22 +153,32 @@ class Locator:
         attribute = variable.attributes.get("DW_AT_location")
         if attribute is None:
             raise Unlocated
-        place = self._evaluate(self.expression(variable, "DW_AT_location"))
+        place = self.evaluated(variable)
         if attribute.form == "DW_FORM_exprloc" and self.at_entry and not isinstance(place, InMemory):
             raise Unlocated  # where it is in the end, which may not be where it comes
         if attribute.form == "DW_FORM_exprloc" and self.stores_late and isinstance(place, InMemory):
             self._require_caller_stored(place.address)
         if not self.at_entry and _register_of(place) in _LOST_IN_HOOK:
             raise Unlocated
+        if self.at_entry and self._is_clang and isinstance(place, InMemory) and place.address.base == _STACK_POINTER:
+            raise Unlocated  # where it is once the frame is made
         return place
+
+    def evaluated(self, variable: DIE) -> Location:
+        """What the expression for a variable says, whether it holds already at the function's beginning or not."""
+        if "DW_AT_location" not in variable.attributes:
+            raise Unlocated
+        return self._evaluate(self.expression(variable, "DW_AT_location"))
+
+    @property
+    def _is_clang(self) -> bool:
+        producer = self.unit.get_top_DIE().attributes.get("DW_AT_producer")
+        return producer is not None and b"clang" in producer.value
 
     @property
     def stores_late(self) -> bool:
         """Whether arguments in the function's frame are stored there later: clang stores them behind the hook's call."""
-        if self.at_entry:
-            return True
-        producer = self.unit.get_top_DIE().attributes.get("DW_AT_producer")
-        return producer is not None and b"clang" in producer.value
+        return self.at_entry or self._is_clang
 
     def _require_caller_stored(self, address: Address) -> None:
         """Unlocated if the address is in the function's own frame; what lies above was stored by its caller."""
@@ -271,7 +283,7 @@ class Locator:
         if "DW_AT_frame_base" not in self.function.attributes:
             raise Unlocated
         place = self._evaluate(self.expression(self.function, "DW_AT_frame_base"))
-        if isinstance(place, InRegister):
+        if isinstance(place, InRegister) and not self.at_entry:  # it is the base once the frame is made
             return Address(place.register)
         if isinstance(place, InMemory):
             return place.address

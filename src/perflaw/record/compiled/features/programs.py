@@ -42,6 +42,11 @@ _KEPT: Final = {register: 8 * register for register in range(16)} | {
 }
 """DWARF's number of each register that is kept → its position in the block."""
 
+_ARGUMENTS: Final = (5, 4, 1, 2, 8, 9, *range(17, 25))
+"""DWARF's numbers of the registers in which arguments come: rdi, rsi, rdx, rcx, r8, r9, xmm0 to xmm7."""
+NUMBERS: Final = {_KEPT[register]: register for register in _ARGUMENTS}
+"""Position in the block of such a register → its number."""
+
 
 class Kind(IntEnum):
     """How the value of a feature is made of bytes."""
@@ -57,7 +62,8 @@ class Kind(IntEnum):
         COMBINATION,
         DYNAMIC_TYPE,
         SMALL,
-    ) = range(10)
+        STRING_LENGTH,
+    ) = range(11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,11 @@ class Spot:
     def plus(self, offset: int) -> Spot:
         """The spot so many bytes on."""
         return Spot(self.pointer, self.offset + offset)
+
+    @property
+    def base(self) -> int:
+        """The position among the registers that everything begins with."""
+        return self.offset if self.pointer is None else self.pointer.base
 
     @property
     def level(self) -> int:
@@ -135,7 +146,8 @@ class FeatureSource:
                 if term.low is not None:
                     yield term.low, term.size
         else:
-            yield self.spot, self.size * (self.count if self.kind.name.endswith("SUM") else 1)
+            words = 2 if self.kind == Kind.STRING_LENGTH else self.count if self.kind.name.endswith("SUM") else 1
+            yield self.spot, self.size * words
 
 
 @dataclass(frozen=True, slots=True)

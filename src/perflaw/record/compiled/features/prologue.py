@@ -6,13 +6,24 @@ instructions put them, which are few and simple. What is not understood gives no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Final
 
-from perflaw.record.compiled.features.locations import Address, InMemory, InRegister
+from perflaw.record.compiled.dwarf import name_of
+from perflaw.record.compiled.features.locations import (
+    Address,
+    InMemory,
+    InRegister,
+    Location,
+    Locator,
+    Pieces,
+    Unlocated,
+)
 from perflaw.record.compiled.features.programs import Kind
-from perflaw.record.compiled.features.types import number_of, size_of, stripped, type_of
+from perflaw.record.compiled.features.types import POINTERS, extents, number_of, offset_of, size_of, stripped, type_of
 
 if TYPE_CHECKING:
     from elftools.dwarf.die import DIE
@@ -22,13 +33,20 @@ _DWARF: Final = (0, 2, 1, 3, 7, 6, 4, 5, *range(8, 16))
 _FIRST_VECTOR: Final = 17
 _FRAME: Final = 6
 """DWARF's number of rbp."""
+_STACK: Final = 7
+"""DWARF's number of rsp."""
 _INTEGERS: Final = (5, 4, 1, 2, 8, 9)
 """DWARF's numbers of rdi, rsi, rdx, rcx, r8 and r9, in which the first arguments come."""
 _VECTORS: Final = tuple(range(_FIRST_VECTOR, _FIRST_VECTOR + 8))
-_POINTERS: Final = ("DW_TAG_pointer_type", "DW_TAG_reference_type", "DW_TAG_rvalue_reference_type")
-_CLASSES: Final = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
+CLASSES: Final = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
+"""Tags of what may come in parts."""
+_CONVENTION: Final = "DW_AT_calling_convention"
 _BY_REFERENCE: Final = 4
 """DW_CC_pass_by_reference."""
+
+
+_MOST_ELEMENTS: Final = 4096
+"""Of an array within an argument that is looked at."""
 
 
 class _NotUnderstood(Exception):
@@ -149,39 +167,134 @@ def _store(stored: dict[int, tuple[int, int]], where: _Operands, argument: int |
         stored[where.frame_offset] = argument, size
 
 
-def argument_registers(function: DIE) -> Iterator[tuple[DIE, int, int, bool]]:
-    """(parameter, register, bytes, whether it comes as a reference) of those parameters that come in registers.
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Where an argument comes, by the calling convention."""
 
-    It ends where the calling convention needs more than sizes: at a class that comes in registers by its parts.
-    """
-    integers, vectors = list(_INTEGERS), list(_VECTORS)
-    returned = stripped(type_of(function))
-    if returned is not None and returned.tag in _CLASSES:
-        if not is_in_memory(returned):
-            return
-        integers.pop(0)  # the address of the result
-    for parameter in (child for child in function.iter_children() if child.tag == "DW_TAG_formal_parameter"):
-        kind = stripped(type_of(parameter))
-        size = size_of(kind) or 0
-        if kind is None or not size:
-            return
-        if kind.tag in _CLASSES:
-            if not is_in_memory(kind):
+    parameter: DIE
+    """Its entry."""
+    parts: tuple[tuple[int, int], ...]
+    """(register, bytes) of each part; none if it comes in memory."""
+    above: int = 0
+    """Of one that comes in memory, bytes of others between the return address and it."""
+    is_reference: bool = False
+    """Whether its address comes instead of it."""
+
+    @property
+    def at_entry(self) -> Location:
+        """Where it is when the function's first instruction is executed."""
+        if not self.parts:
+            place: InMemory = InMemory(Address(_STACK, (8 + self.above,)))
+            return InMemory(place.address.pointee) if self.is_reference else place
+        if self.is_reference:
+            return InMemory(Address(self.parts[0][0]))
+        return joined([(size, InRegister(register)) for register, size in self.parts])
+
+
+def joined(parts: Sequence[tuple[int, InRegister | InMemory]]) -> Location:
+    """The place of a value whose parts, bytes and place of each, are given."""
+    return parts[0][1] if len(parts) == 1 else Pieces(tuple(parts))
+
+
+def arrivals(function: DIE, locator: Locator) -> Iterator[Arrival]:
+    """Where the arguments of a function come. It ends where that is not known."""
+    free = {True: list(_VECTORS), False: list(_INTEGERS)}
+    above = 0
+    with suppress(Unlocated):
+        returned = stripped(type_of(function))
+        if returned is not None and returned.tag in CLASSES and (is_made(returned) or _words(returned) is None):
+            free[False].pop(0)  # the address of the result
+        for parameter in (child for child in function.iter_children() if child.tag == "DW_TAG_formal_parameter"):
+            kind = stripped(type_of(parameter))
+            if kind is None or not (size := size_of(kind)):
                 return
-            if _is_by_reference(kind) and integers:
-                yield parameter, integers.pop(0), 8, True
-        elif number_of(kind) == Kind.FLOATING:
-            if size <= 8 and vectors:
-                yield parameter, vectors.pop(0), size, False
-        elif (kind.tag in _POINTERS or number_of(kind) is not None) and size <= 8:
-            if integers:
-                yield parameter, integers.pop(0), size, False
-        else:
-            return
+            is_reference = kind.tag in CLASSES and _comes_as_reference(kind, parameter, locator)
+            words = ((False, 8),) if is_reference else _words(kind)
+            if words and all(len(free[where]) >= sum(one == where for one, _ in words) for where in free):
+                yield Arrival(parameter, tuple((free[where].pop(0), size) for where, size in words), 0, is_reference)
+            elif words != ():
+                yield Arrival(parameter, (), above, is_reference)
+                above += 8 if is_reference else (size + 7) // 8 * 8
+
+
+def _words(kind: DIE) -> tuple[tuple[bool, int], ...] | None:
+    """(whether it comes in a vector register, bytes) of each 8 bytes of a type; None if it comes in memory.
+
+    Unlocated if the calling convention (System V, 3.2.3) needs more than is read here.
+    """
+    size = size_of(kind) or 0
+    leaves = list(_leaves(kind, 0))
+    if is_in_memory(kind):
+        return None
+    if not leaves:
+        return ()  # nothing comes for an empty class
+    words = []
+    for begin in range(0, size, 8):
+        inside = [is_floating for at, is_floating in leaves if begin <= at < begin + 8]
+        if not inside:
+            raise Unlocated
+        words.append((all(inside), min(8, size - begin)))
+    return tuple(words)
+
+
+def _leaves(kind: DIE, offset: int) -> Iterator[tuple[int, bool]]:
+    """(offset, whether it is a floating-point number) of each number or pointer of a type; Unlocated for any other."""
+    number, size = number_of(kind), size_of(kind) or 0
+    if kind.tag in POINTERS or (number is not None and size <= 8):
+        if offset % size:
+            raise Unlocated
+        yield offset, number == Kind.FLOATING
+    elif kind.tag == "DW_TAG_array_type":
+        element, count = stripped(type_of(kind)), prod(extents(kind))
+        if element is None or not 0 < count <= _MOST_ELEMENTS:
+            raise Unlocated
+        for at in range(count):
+            yield from _leaves(element, offset + at * (size_of(element) or 0))
+    elif kind.tag in CLASSES:
+        for member in kind.iter_children():
+            if member.tag in ("DW_TAG_member", "DW_TAG_inheritance") and "DW_AT_external" not in member.attributes:
+                inner, bits = stripped(type_of(member)), member.attributes.get("DW_AT_data_bit_offset")
+                if bits is not None:
+                    yield offset + bits.value // 8, False
+                elif inner is not None and (begin := offset_of(member, kind)) is not None:
+                    yield from _leaves(inner, offset + begin)
+                else:
+                    raise Unlocated
+    else:
+        raise Unlocated
+
+
+def _comes_as_reference(kind: DIE, parameter: DIE, locator: Locator) -> bool:
+    """Whether a class's address comes instead of it; Unlocated if that is not known.
+
+    clang says so at the class. gcc does not, but gives a place that is relative to a pointer.
+    """
+    if _CONVENTION in kind.attributes:
+        return _is_by_reference(kind)
+    with suppress(Unlocated):
+        place = locator.evaluated(parameter)
+        if isinstance(place, InMemory):
+            return len(place.address.offsets) > 1 or place.address.base not in (_FRAME, _STACK)
+        return False
+    return is_made(kind)
+
+
+def is_made(kind: DIE) -> bool:
+    """Whether a class comes by its address because functions of its own copy or destroy it; Unlocated if not known."""
+    if _CONVENTION in kind.attributes:
+        return _is_by_reference(kind)
+    name = name_of(kind).partition("<")[0]
+    for child in kind.iter_children():
+        if child.tag == "DW_TAG_subprogram" and name_of(child).lstrip("~") == name:
+            raise Unlocated
+        inner = stripped(type_of(child)) if child.tag in ("DW_TAG_member", "DW_TAG_inheritance") else None
+        if inner is not None and inner.tag in CLASSES and "DW_AT_external" not in child.attributes:
+            is_made(inner)
+    return False
 
 
 def _is_by_reference(kind: DIE) -> bool:
-    convention = kind.attributes.get("DW_AT_calling_convention")
+    convention = kind.attributes.get(_CONVENTION)
     return convention is not None and convention.value == _BY_REFERENCE
 
 

@@ -21,6 +21,8 @@ WINDOW: Final = 160
 """Bytes of a function that are looked at."""
 MOST_SMALL: Final = 1 << 31
 """Numbers from here on are addresses, or such of 32 bits with something else in the upper half of the register."""
+_MOST_INSTRUCTIONS: Final = 600
+"""Of a function that are looked at."""
 _KINDS: Final = {1: Kind.UNSIGNED, 2: Kind.UNSIGNED, 4: Kind.SIGNED, 8: Kind.SMALL}
 """Bytes that are read of a register → how the number is made of them."""
 
@@ -72,6 +74,50 @@ def argument_features(code: bytes, address: int, lowest: int = MOST_SMALL) -> tu
         )
         for one in numbers
     )
+
+
+def registers_read(code: bytes, address: int, wanted: frozenset[int]) -> frozenset[int]:
+    """Those of the registers, by DWARF's numbers, that a function reads on any way before it writes them.
+
+    ``code`` is all of the function's. Of a function with very many instructions only the first ones are looked at.
+    """
+    from iced_x86 import Decoder, FlowControl, OpAccess, Register, RegisterExt
+
+    general = (Register.RDI, Register.RSI, Register.RDX, Register.RCX, Register.R8, Register.R9)
+    numbers: dict[int, int] = dict(zip(general, (5, 4, 1, 2, 8, 9), strict=True))
+    numbers |= {Register.ZMM0 + at: 17 + at for at in range(8)}
+    unread = {register for register, number in numbers.items() if number in wanted}
+    every, left, known = frozenset(unread), [(address, frozenset(unread))], dict[int, frozenset[int]]()
+    decoder = Decoder(64, code, ip=address)
+    for _ in range(_MOST_INSTRUCTIONS):
+        if not left or not unread:
+            break
+        at, whole = left.pop()
+        whole = (whole | known.get(at, frozenset())) & unread
+        if not address <= at < address + len(code) or (at in known and whole <= known[at]) or not whole:
+            continue
+        known[at] = whole
+        decoder.position, decoder.ip = at - address, at
+        instruction = decoder.decode()
+        written = set()
+        for used in _factory().info(instruction).used_registers():
+            register = RegisterExt.full_register(used.register)
+            if used.access in (OpAccess.WRITE, OpAccess.COND_WRITE):
+                written.add(register)
+            elif used.access != OpAccess.NONE and register in whole:
+                unread.discard(register)
+        flow, whole = instruction.flow_control, frozenset(whole - written)
+        if flow in (FlowControl.CALL, FlowControl.INDIRECT_CALL):
+            continue  # behind it they are not the arguments any more
+        if flow in (FlowControl.CONDITIONAL_BRANCH, FlowControl.UNCONDITIONAL_BRANCH):
+            left.append((instruction.near_branch_target, whole))
+            if not address <= instruction.near_branch_target < address + len(code):
+                unread -= whole  # the function that it ends with may read them
+        if flow in (FlowControl.NEXT, FlowControl.CONDITIONAL_BRANCH):
+            left.append((instruction.next_ip, whole))
+        elif flow == FlowControl.INDIRECT_BRANCH:
+            unread -= whole
+    return frozenset(numbers[register] for register in every - unread)
 
 
 @cache

@@ -6,6 +6,7 @@ makes it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -41,9 +42,9 @@ from perflaw.record.compiled.features.locations import (
     Locator,
     Unlocated,
 )
-from perflaw.record.compiled.features.programs import FeatureSource, HookCall, Kind, table_of
-from perflaw.record.compiled.features.prologue import argument_places, argument_registers, is_in_memory
-from perflaw.record.compiled.features.registers import MOST_SMALL, WINDOW, argument_features
+from perflaw.record.compiled.features.programs import NUMBERS, FeatureSource, HookCall, Kind, table_of
+from perflaw.record.compiled.features.prologue import argument_places, arrivals, is_in_memory, joined
+from perflaw.record.compiled.features.registers import MOST_SMALL, WINDOW, argument_features, registers_read
 from perflaw.record.compiled.features.types import (
     CLASSES,
     Explorer,
@@ -65,6 +66,8 @@ _MAX_PROLOGUE: Final = 512
 _NOTHING: Final = table_of(())
 _MACHINE: Final = "EM_X86_64"
 _NO_UNIT: Final = -1
+_CLONE: Final = re.compile(r"\.(isra|constprop|part)\b")
+"""In the names of functions that gcc made of others. Link-time optimisation gives others, which are as declared."""
 RETURNED: Final = "returned"
 """Name of what a function returns, as if it was an argument."""
 _RESULT: Final = 0
@@ -207,7 +210,9 @@ def _compile(module: Path, index: _FileIndex, number: int, with_libraries: bool)
         unit = CompilationUnit(dwarf, dwarf.get_CU_at(number))
         producer = unit.unit.get_top_DIE().attributes.get("DW_AT_producer")
         is_clang = producer is None or b"clang" in producer.value
-        clones = frozenset(one.address for one in debug.functions() if "." in one.symbol) if debug else frozenset()
+        clones = (
+            frozenset(one.address for one in debug.functions() if _CLONE.search(one.symbol)) if debug else frozenset()
+        )
         table = _UnitTable(elf, unit, index.frames, index.returns, index.is_injected, with_libraries, clones, is_clang)
         found = {call.returns: call for call in table.calls()}
         every = (behind - index.base for behind in index.returns_of(number))
@@ -270,9 +275,36 @@ class _UnitTable:
                 raise Unlocated
             announced = starts[declaration.offset] - self.elf.base
         locator = Locator(self.unit.unit, function, self.frames, pc, self.elf.base, self.at_entry)
-        arguments = {} if owner.tag == _INLINED else self._arguments(function, behind)
+        arguments = {} if owner.tag == _INLINED else self._arguments(function, behind, locator)
         features = _features(owner, locator, self._named(owner), arguments)
+        if self.at_entry and pc in self.clones:
+            features = (*features, *self._unnamed(pc, features))
+        if self.at_entry and self.is_clang:
+            features = self._passed(function, pc, features)
         return HookCall(behind - self.elf.base, announced, features)
+
+    def _passed(self, function: DIE, pc: int, features: tuple[FeatureSource, ...]) -> tuple[FeatureSource, ...]:
+        """Those of the features whose registers the function reads: clang's callers leave anything in the others."""
+        bases = [{spot.base for spot, _ in feature.needed()} for feature in features]
+        wanted = {NUMBERS[offset] for offsets in bases for offset in offsets if offset in NUMBERS}
+        [*_, (_, end)] = [span for span in ranges_of(self.unit.dwarf, self.unit.unit, function) if span[0] == pc]
+        read = registers_read(self._code(pc, end), pc, frozenset(wanted))
+        return tuple(
+            feature
+            for feature, offsets in zip(features, bases, strict=True)
+            if all(NUMBERS.get(offset) not in wanted - read for offset in offsets)
+        )
+
+    def _unnamed(self, address: int, features: tuple[FeatureSource, ...]) -> list[FeatureSource]:
+        """Numbers that a clone is called with instead of the function's arguments, by register: no parameter tells of them.
+
+        gcc passes ``box->width`` where a function needs no more of ``box``.
+        """
+        known = {spot for feature in features for spot, _ in feature.needed()}
+        known |= {spot.pointer for spot in known if spot.pointer is not None}
+        lowest = self.elf.base or MOST_SMALL
+        found = argument_features(self._code(address, address + WINDOW), address, lowest)
+        return [one for one in found if one.spot not in known]
 
     def _returned(self, function: DIE, address: int) -> tuple[FeatureSource, ...]:
         """Features of what a function returns, as they stand where it has returned.
@@ -291,25 +323,38 @@ class _UnitTable:
             explorer.add(RETURNED, kind, InRegister(_FLOATING_RESULT if number_of(kind) == Kind.FLOATING else _RESULT))
         return explorer.finish()
 
-    def _arguments(self, function: DIE, behind: int) -> dict[int, InRegister | InMemory]:
+    def _arguments(self, function: DIE, behind: int, locator: Locator) -> dict[int, Location]:
         """Where the arguments come, or where the first instructions put them, by the place of the parameter."""
         if self.at_entry:
-            # A clone of a function whose arguments were changed names no location for those that do not come.
-            parameters = [child for child in function.iter_children() if child.tag == _PARAMETER]
-            if not all("DW_AT_location" in parameter.attributes for parameter in parameters):
+            if not self._comes_by_convention(function, behind - 1):
                 return {}
-            return {
-                parameter.offset: InMemory(Address(register)) if is_reference else InRegister(register)
-                for parameter, register, _, is_reference in argument_registers(function)
-            }
+            return {one.parameter.offset: one.at_entry for one in arrivals(function, locator)}
         low = ranges_of(self.unit.dwarf, self.unit.unit, function)[0][0]
         places = argument_places(self._code(low, behind - 5)) if 0 < behind - low < _MAX_PROLOGUE else {}
-        found: dict[int, InRegister | InMemory] = {}
-        for parameter, register, size, is_reference in argument_registers(function) if places else ():
-            place, stored = places.get(register, (None, 0))
-            if isinstance(place, InMemory) and stored >= size:
-                found[parameter.offset] = InMemory(place.address.pointee) if is_reference else place
+        found: dict[int, Location] = {}
+        for one in arrivals(function, locator) if places else ():
+            stored = [(size, *places.get(register, (None, 0))) for register, size in one.parts]
+            parts = [(size, place) for size, place, have in stored if place is not None and have >= size]
+            if parts and len(parts) == len(stored):
+                place = joined(parts)
+                if not one.is_reference:
+                    found[one.parameter.offset] = place
+                elif isinstance(place, InMemory):
+                    found[one.parameter.offset] = InMemory(place.address.pointee)
         return found
+
+    def _comes_by_convention(self, function: DIE, address: int) -> bool:
+        """Whether arguments come as the function is declared: compilers change functions that nobody outside of the file calls.
+
+        gcc names these anew. clang does not; of what it did not optimise, all places are for the whole function.
+        """
+        locations = [
+            child.attributes.get("DW_AT_location") for child in function.iter_children() if child.tag == _PARAMETER
+        ]
+        if address in self.clones or not all(locations):
+            return False
+        is_external = with_attribute(function, "DW_AT_external") is not None
+        return not self.is_clang or is_external or all(one.form == "DW_FORM_exprloc" for one in locations if one)
 
     def _innermost(self, entry: DIE, pc: int) -> DIE:
         """The inlined function that ``pc`` belongs to, or the function itself."""
@@ -356,7 +401,7 @@ class _UnitTable:
 
 
 def _features(
-    owner: DIE, locator: Locator, variables: list[DIE], arguments: dict[int, InRegister | InMemory]
+    owner: DIE, locator: Locator, variables: list[DIE], arguments: dict[int, Location]
 ) -> tuple[FeatureSource, ...]:
     """Features of the parameters of a function and of the variables that it names."""
     explorer = Explorer()
@@ -375,7 +420,7 @@ def _features(
     return explorer.finish()
 
 
-def _place(locator: Locator, parameter: DIE, arguments: dict[int, InRegister | InMemory]) -> Location:
+def _place(locator: Locator, parameter: DIE, arguments: dict[int, Location]) -> Location:
     """Where DWARF says that a parameter is; where it tells a place for later, where the first instructions put it."""
     try:
         return locator.location(parameter)

@@ -6,14 +6,25 @@ it points to, because its own value says nothing of costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import product
+from itertools import accumulate, product
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 from perflaw.record.compiled.dwarf import name_of, with_attribute
-from perflaw.record.compiled.features.locations import Address, Computed, InMemory, InRegister, Location
+from perflaw.record.compiled.features.locations import (
+    Address,
+    Computed,
+    InMemory,
+    InRegister,
+    Location,
+    Pieces,
+    Unlocated,
+)
 from perflaw.record.compiled.features.programs import FeatureSource, Kind, Spot, Term, register_spot
 
 if TYPE_CHECKING:
@@ -28,21 +39,28 @@ _MAX_ARRAY: Final = 1024
 """Bytes of the largest array that is added up."""
 _QUALIFIERS: Final = ("const", "volatile", "restrict", "atomic")
 _WRAPPERS: Final = ("DW_TAG_typedef", *(f"DW_TAG_{word}_type" for word in _QUALIFIERS))
-_POINTERS: Final = tuple(f"DW_TAG_{word}" for word in ("pointer_type", "reference_type", "rvalue_reference_type"))
+POINTERS: Final = tuple(f"DW_TAG_{word}" for word in ("pointer_type", "reference_type", "rvalue_reference_type"))
+"""Tags of pointers and references."""
 CLASSES: Final = ("DW_TAG_structure_type", "DW_TAG_class_type")
 """Tags of classes."""
 _ENCODINGS: Final = {2: Kind.UNSIGNED, 4: Kind.FLOATING, 5: Kind.SIGNED, 6: Kind.SIGNED, 7: Kind.UNSIGNED, 8: Kind.UNSIGNED,
                      16: Kind.UNSIGNED}  # fmt: skip
 """DW_ATE_boolean, float, signed, signed_char, unsigned, unsigned_char, UTF."""
-_SIZES: Final = {"map": "_M_node_count", "multimap": "_M_node_count", "set": "_M_node_count", "multiset": "_M_node_count",
-                 "unordered_map": "_M_element_count", "unordered_multimap": "_M_element_count",
-                 "unordered_set": "_M_element_count", "unordered_multiset": "_M_element_count", "list": "_M_size",
-                 "basic_string": "_M_string_length", "basic_string_view": "_M_len"}  # fmt: skip
-"""Class template of libstdc++ → its field that holds the number of elements."""
-_HOLDERS: Final = {"unique_ptr": "_M_head_impl", "shared_ptr": "_M_ptr"}
+_SIZES: Final = {**dict.fromkeys(("map", "multimap", "set", "multiset"), ("_M_node_count", "__pair3_", "__size_")),
+                 **dict.fromkeys(("unordered_map", "unordered_multimap", "unordered_set", "unordered_multiset"),
+                                 ("_M_element_count", "__p2_", "__size_")),
+                 "list": ("_M_size", "__size_alloc_", "__size_"), "basic_string": ("_M_string_length",),
+                 "basic_string_view": ("_M_len", "__size", "__size_"), "deque": ("__size_",), "vector": ("__size_",),
+                 "span": ("_M_extent_value", "__size", "__size_")}  # fmt: skip
+"""Class template → its field that begins with the number of elements, in libstdc++ and in versions of libc++."""
+_HOLDERS: Final = {"unique_ptr": ("_M_head_impl", "__value_", "__ptr_"), "shared_ptr": ("_M_ptr", "__ptr_")}
 _ADAPTERS: Final = ("stack", "queue", "priority_queue")
-_OLD_STRING_LENGTH: Final = 8
+_STRING_LENGTH: Final = 8
 """Offset of the length in ``std::__cxx11::basic_string``, which clang declares without its fields; its layout is fixed."""
+_LIBCPP: Final = re.compile("__(ndk)?[0-9]+")
+"""The namespace within ``std`` of everything in libc++."""
+_VECTORS: Final = (("_M_start", "_M_finish"), ("__begin_", "__end_"))
+"""Fields of a vector that point to its begin and behind its end."""
 _DEQUE_BUFFER: Final = 512
 _BOUNDS: Final = (("begin", "start"), ("end", "stop", "finish")), (("lo", "low"), ("hi", "high")), (("first",), ("last",)), (
     ("left",), ("right",)), (("min",), ("max",))  # fmt: skip
@@ -57,6 +75,8 @@ class Explorer:
     """Found so far."""
     _later: list[tuple[str, DIE, Spot, int, int]] = field(default_factory=list)
     _bounds: dict[tuple[str, str], tuple[Spot, int, int]] = field(default_factory=dict)
+    _pieces: list[tuple[tuple[int, int, Spot], ...]] = field(default_factory=list)
+    """(first byte, bytes, where they are) of each part of the variables that are in several places."""
 
     def add(self, name: str, variable_type: DIE | None, place: Location) -> None:
         """Explore a variable; nothing is added if it cannot be read."""
@@ -64,14 +84,26 @@ class Explorer:
         if kind is None:
             return
         if isinstance(place, InRegister):
-            if (size_of(kind) or 99) <= 8 or kind.tag in _POINTERS:
+            if (size_of(kind) or 99) <= 8 or kind.tag in POINTERS:
                 self._later.append((name, kind, register_spot(place.register), 0, 0))
         elif isinstance(place, InMemory):
             self._later.append((name, kind, spot_of(place.address), 0, 0))
-        elif isinstance(place, Computed) and kind.tag in _POINTERS:
+        elif isinstance(place, Computed) and kind.tag in POINTERS:
             target, spot = stripped(type_of(kind)), spot_of(place.address)
             if target is not None and spot.pointer is not None:
                 self._pointee(name, target, spot.pointer, spot.offset, 0)
+        elif isinstance(place, Pieces):
+            # It is explored as if it was whole, behind an address that is in no register.
+            self._later.append((name, kind, Spot(Spot(None, -1 - len(self._pieces)), 0), 0, 0))
+            ends = accumulate(size for size, _ in place.parts)
+            spots = (
+                register_spot(one.register) if isinstance(one, InRegister) else spot_of(one.address)
+                for _, one in place.parts
+            )
+            sizes = (size for size, _ in place.parts)
+            self._pieces.append(
+                tuple((end - size, size, spot) for end, size, spot in zip(ends, sizes, spots, strict=True))
+            )
 
     def finish(self) -> tuple[FeatureSource, ...]:
         """Everything that was found, differences of bounds too."""
@@ -80,8 +112,39 @@ class Explorer:
         self.features += self._differences()
         known: dict[str, FeatureSource] = {}
         for feature in self.features:
-            known.setdefault(feature.name, feature)
+            with suppress(Unlocated):
+                known.setdefault(feature.name, self._in_place(feature))
         return tuple(known.values())[:MAX_FEATURES]
+
+    def _in_place(self, feature: FeatureSource) -> FeatureSource:
+        """The feature with its bytes where they are, if they are in a part of a variable; Unlocated if they are in two."""
+        if not self._pieces:
+            return feature
+        terms = tuple(
+            replace(
+                term,
+                high=self._piece(term.high, term.size),
+                low=self._piece(term.low, term.size) if term.low is not None else None,
+            )
+            for term in feature.terms
+        )
+        if feature.kind == Kind.COMBINATION:
+            return replace(feature, terms=terms, spot=Spot(None, 0))
+        [(spot, size)] = feature.needed()
+        return replace(feature, spot=self._piece(spot, size))
+
+    def _piece(self, spot: Spot, size: int) -> Spot:
+        """Where the bytes at a spot are."""
+        if spot.pointer is None:
+            if spot.offset < 0:  # the address that it has not
+                raise Unlocated
+            return spot
+        if spot.pointer.pointer is not None or spot.pointer.offset >= 0:
+            return replace(spot, pointer=self._piece(spot.pointer, 8))
+        for begin, length, place in self._pieces[-1 - spot.pointer.offset]:
+            if begin <= spot.offset and spot.offset + size <= begin + length:
+                return place.plus(spot.offset - begin)
+        raise Unlocated
 
     def _found(self, name: str, kind: Kind, spot: Spot, **more: object) -> None:
         self.features.append(FeatureSource(name, kind, spot, **more))  # type: ignore[arg-type]
@@ -94,7 +157,7 @@ class Explorer:
             self._found(label, number, spot, size=size)
             if number != Kind.FLOATING:
                 self._bound(name, spot, size, 1)
-        elif kind.tag in _POINTERS:
+        elif kind.tag in POINTERS:
             target = stripped(type_of(kind))
             if target is not None:
                 if kind.tag == "DW_TAG_pointer_type" and (element := size_of(target)):
@@ -106,25 +169,20 @@ class Explorer:
             self._object(name, kind, spot, depth)
 
     def _pointee(self, name: str, target: DIE, pointer: Spot, offset: int, depth: int) -> None:
-        if target.tag in _POINTERS and depth >= MAX_DEPTH:
+        if target.tag in POINTERS and depth >= MAX_DEPTH:
             return
         if number_of(target) == Kind.SIGNED and size_of(target) == 1 and name_of(target) == "char":
             self._found(f"{name}.len", Kind.TEXT_LENGTH, pointer, count=0, constant=offset)
-        elif target.tag in _POINTERS:
+        elif target.tag in POINTERS:
             self._later.append((name, target, Spot(pointer, offset), MAX_DEPTH, 0))
         else:
             self._later.append((name, target, Spot(pointer, offset), depth, 0))
 
     def _array(self, name: str, kind: DIE, spot: Spot) -> None:
         """A fixed array: its length and its sum; an array of characters is a text."""
-        element, count = stripped(type_of(kind)), 1
-        for bound in (child for child in kind.iter_children() if child.tag == "DW_TAG_subrange_type"):
-            attributes = bound.attributes
-            upper, total = attributes.get("DW_AT_upper_bound"), attributes.get("DW_AT_count")
-            extent = total.value if total else upper.value + 1 if upper else None
-            if not isinstance(extent, int) or extent <= 0:
-                return
-            count *= extent
+        element, count = stripped(type_of(kind)), prod(extents(kind))
+        if not count:
+            return
         if element is None or (number := number_of(element)) is None or not (size := size_of(element)):
             return
         if size == 1 and name_of(element) == "char":
@@ -138,12 +196,14 @@ class Explorer:
 
     def _object(self, name: str, kind: DIE, spot: Spot, depth: int) -> None:
         template = name_of(kind).partition("<")[0]
-        if _is_standard(kind) and self._container(name, template, kind, spot, depth):
+        if _namespaces(kind)[:1] == ("std",) and self._container(name, template, kind, spot, depth):
             return
         if depth > MAX_DEPTH:
             return
-        if table := next((at for label, at, _ in leaves(kind, MAX_FIELDS[depth]) if label.startswith("_vptr")), None):
-            self._found(f"{name}.type", Kind.DYNAMIC_TYPE, spot.plus(table[0]))
+        for label, table, _ in fields_of(kind)[: MAX_FIELDS[depth]]:
+            if label.startswith("_vptr"):
+                self._found(f"{name}.type", Kind.DYNAMIC_TYPE, spot.plus(table))
+                break
         if depth == MAX_DEPTH:
             return
         for label, offset, member in fields_of(kind)[: MAX_FIELDS[depth]]:
@@ -167,26 +227,35 @@ class Explorer:
 
     def _container(self, name: str, template: str, kind: DIE, spot: Spot, depth: int) -> bool:
         """A class of the standard library of which a size is known. Gives whether it is one."""
-        parts = {label: (at, member) for label, (at, _), member in _flattened(kind)}
-        if template == "basic_string" and "DW_AT_declaration" in kind.attributes and not parts:
-            self._found(f"{name}.len", Kind.UNSIGNED, spot.plus(_OLD_STRING_LENGTH))
-        elif (size := _SIZES.get(template)) and size in parts:
+        parts: dict[str, tuple[int, DIE]] = {}
+        for label, at, member in _flattened(kind):
+            parts.setdefault(label, (at, member))
+        size = next((one for one in _SIZES.get(template, ()) if one in parts), None)
+        bounds = next((pair for pair in _VECTORS if pair[0] in parts and pair[1] in parts), None)
+        if size:
             self._found(f"{name}.len", Kind.UNSIGNED, spot.plus(parts[size][0]))
-        elif template == "vector" and {"_M_start", "_M_finish"} <= parts.keys():
-            start, member = parts["_M_start"]
+        elif template == "basic_string":
+            if _LIBCPP.fullmatch(_namespaces(kind)[-1]):
+                self._found(f"{name}.len", Kind.STRING_LENGTH, spot)
+            elif _namespaces(kind)[-1] == "__cxx11":
+                self._found(f"{name}.len", Kind.UNSIGNED, spot.plus(_STRING_LENGTH))
+        elif template == "vector" and bounds:
+            start, member = parts[bounds[0]]
             element = size_of(stripped(type_of(stripped(type_of(member)))))
             if element:
-                term = Term(spot.plus(parts["_M_finish"][0]), spot.plus(start), 8, element)
+                term = Term(spot.plus(parts[bounds[1]][0]), spot.plus(start), 8, element)
                 self._found(f"{name}.len", Kind.COMBINATION, spot, terms=(term,))
         elif template == "deque" and (terms := _deque_terms(kind, spot)):
             self._found(f"{name}.len", Kind.COMBINATION, spot, terms=terms, constant=-terms[0].factor)
-        elif (holder := _HOLDERS.get(template)) and holder in parts:
-            at, member = parts[holder]
-            if (inner := stripped(type_of(member))) is not None:
-                self._later.append((name, inner, spot.plus(at), depth, 0))
+        elif template in _HOLDERS:
+            for label, at, member in _flattened(kind):
+                inner = stripped(type_of(member))
+                if label in _HOLDERS[template] and inner is not None and inner.tag in POINTERS:  # not what deletes it
+                    self._later.append((name, inner, spot.plus(at), depth, 0))
+                    break
         elif template in _ADAPTERS or template == "array":
             for label, offset, member in fields_of(kind):
-                if label in ("c", "_M_elems") and (inner := stripped(type_of(member))) is not None:
+                if label in ("c", "_M_elems", "__elems_") and (inner := stripped(type_of(member))) is not None:
                     self._later.append((name, inner, spot.plus(offset), depth, 0))
         else:
             return False
@@ -260,7 +329,7 @@ def size_of(kind: DIE | None) -> int | None:
     if kind is None:
         return None
     attribute = kind.attributes.get("DW_AT_byte_size")
-    return int(attribute.value) if attribute else 8 if kind.tag in _POINTERS else None
+    return int(attribute.value) if attribute else 8 if kind.tag in POINTERS else None
 
 
 def number_of(kind: DIE | None) -> Kind | None:
@@ -277,10 +346,23 @@ def number_of(kind: DIE | None) -> Kind | None:
     return number if size in sizes else None
 
 
-def _offset(member: DIE) -> int | None:
+def extents(kind: DIE) -> tuple[int, ...]:
+    """Elements of an array in each dimension; ``(0,)`` if they are not fixed."""
+    found = []
+    for bound in (child for child in kind.iter_children() if child.tag == "DW_TAG_subrange_type"):
+        upper, total = bound.attributes.get("DW_AT_upper_bound"), bound.attributes.get("DW_AT_count")
+        extent = total.value if total else upper.value + 1 if upper else None
+        if not isinstance(extent, int) or extent <= 0:
+            return (0,)
+        found.append(extent)
+    return tuple(found)
+
+
+def offset_of(member: DIE, kind: DIE) -> int | None:
+    """Bytes before a member of a class; None if that is not fixed."""
     attribute = member.attributes.get("DW_AT_data_member_location")
     if attribute is None:
-        return 0 if "DW_AT_data_bit_offset" in member.attributes else None
+        return 0 if "DW_AT_data_bit_offset" in member.attributes or kind.tag == "DW_TAG_union_type" else None
     return attribute.value if isinstance(attribute.value, int) else None  # an expression: a virtual base
 
 
@@ -291,11 +373,9 @@ def fields_of(kind: DIE) -> tuple[tuple[str, int, DIE], ...]:
     for member in kind.iter_children():
         if member.tag not in ("DW_TAG_member", "DW_TAG_inheritance") or "DW_AT_external" in member.attributes:
             continue
-        offset, label = _offset(member), name_of(member) if "DW_AT_name" in member.attributes else ""
+        offset, label = offset_of(member, kind), name_of(member) if "DW_AT_name" in member.attributes else ""
         if offset is None:
-            if kind.tag != "DW_TAG_union_type":
-                continue
-            offset = 0
+            continue
         inner = stripped(type_of(member))
         if label and member.tag == "DW_TAG_member":
             found.append((label, offset, member))
@@ -304,26 +384,20 @@ def fields_of(kind: DIE) -> tuple[tuple[str, int, DIE], ...]:
     return tuple(found)
 
 
-def leaves(kind: DIE, limit: int) -> Iterator[tuple[str, tuple[int], DIE]]:
-    """The fields of a class and of its bases, no more than ``limit``."""
-    for label, offset, member in fields_of(kind)[:limit]:
-        yield label, (offset,), member
-
-
-def _flattened(kind: DIE, base: int = 0, depth: int = 6) -> Iterator[tuple[str, tuple[int, str], DIE]]:
-    """All fields of a class, those of its members and bases too: name, (offset, path), entry."""
-    for label, offset, member in fields_of(kind):
-        inner = stripped(type_of(member))
-        yield label, (base + offset, label), member
-        if inner is not None and inner.tag in CLASSES and depth:
-            yield from _flattened(inner, base + offset, depth - 1)
+def _flattened(kind: DIE, depth: int = 7) -> Iterator[tuple[str, int, DIE]]:
+    """All fields of a class, then those of its members and bases, and so on: name, offset, entry."""
+    level = [(0, kind)]
+    while level and depth:
+        found = [(label, base + at, member) for base, one in level for label, at, member in fields_of(one)]
+        yield from found
+        inner = [(at, stripped(type_of(member))) for _, at, member in found]
+        level = [(at, one) for at, one in inner if one is not None and one.tag in CLASSES]
+        depth -= 1
 
 
 def _deque_terms(kind: DIE, spot: Spot) -> tuple[Term, ...]:
     """Full buffers between the ends of a deque, and what lies in those at the ends."""
-    iterators: Mapping[str, int] = {
-        label: at for label, (at, _), _ in _flattened(kind) if label in ("_M_start", "_M_finish")
-    }
+    iterators = {label: at for label, at, _ in _flattened(kind) if label in ("_M_start", "_M_finish")}
     inner = {label: member for label, _, member in _flattened(kind)}
     if len(iterators) < 2 or "_M_cur" not in inner:
         return ()
@@ -340,9 +414,10 @@ def _deque_terms(kind: DIE, spot: Spot) -> tuple[Term, ...]:
     )
 
 
-def _is_standard(kind: DIE) -> bool:
-    """Whether a class stands in the namespace std."""
-    scope, name = kind.get_parent(), ""
+def _namespaces(kind: DIE) -> tuple[str, ...]:
+    """The namespaces that a class stands in, from the outermost."""
+    scope, names = kind.get_parent(), list[str]()
     while scope is not None and scope.tag == "DW_TAG_namespace":
-        name, scope = name_of(scope), scope.get_parent()
-    return name == "std"
+        names.append(name_of(scope))
+        scope = scope.get_parent()
+    return tuple(reversed(names))

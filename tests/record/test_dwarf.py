@@ -84,3 +84,6 @@ def test_a_damaged_file_has_no_names_and_no_error(tmp_path: Path, monkeypatch: p
     sizes = len(whole) - 64 + 32  # of the last section, in its header
     damaged.write_bytes(whole[:sizes] + (1 << 46).to_bytes(8, "little") + whole[sizes + 8 :])
     assert functions_at(damaged, [0, 4096]) == {}
+    many = whole[:56] + b"\xff\xff" + whole[58:]  # segments: their number is then that of a section without a name
+    damaged.write_bytes(many[: sizes - 8] + b"\xff" * 8 + many[sizes:])
+    assert functions_at(damaged, [0, 4096]) == {}

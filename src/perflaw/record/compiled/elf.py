@@ -147,7 +147,7 @@ def open_elf(path: Path) -> Iterator[Elf | None]:
 
     elf = None
     with ExitStack() as stack:
-        with suppress(OSError, ELFError):
+        with suppress(OSError, ELFError, ValueError):  # ValueError: a place beyond the largest file
             file = ELFFile(stack.enter_context(path.open("rb")))
             if _is_whole(file, path.stat().st_size):
                 elf = Elf(path, file)
@@ -156,9 +156,9 @@ def open_elf(path: Path) -> Iterator[Elf | None]:
 
 def _is_whole(file: ELFFile, size: int) -> bool:
     """Whether all headers can be read and all sections are within the file: a reader asks for as much memory as they say."""
-    if file.num_segments() > _MAX_SEGMENTS or file.num_sections() > _MAX_SECTIONS:
-        return False
     try:
+        if file.num_segments() > _MAX_SEGMENTS or file.num_sections() > _MAX_SECTIONS:
+            return False
         headers = [section.header for section in file.iter_sections()]
         sum(1 for _ in file.iter_segments())
     except Exception:  # pyelftools raises whatever its code meets in damaged headers

@@ -149,7 +149,7 @@ def native(name: str) -> str:
     """The fuzzer of a reader in C, built by clang."""
     built = CACHE / "native"
     fuzzer = str(built / NATIVE[name])
-    command = ["make", "--no-print-directory", "-C", str(ROOT / "native"), f"BUILD={built}", fuzzer]
+    command = ["make", "-s", "-C", str(ROOT / "native"), f"BUILD={built}", fuzzer]
     subprocess.run(command, check=True, stdout=sys.stderr)
     return fuzzer
 

@@ -21,14 +21,87 @@ from pathlib import Path
 
 from shared import CACHE, PROGRAMS, Bars, environment, pythons, recorded
 
+PYTEST = ("-m", "pytest", "-v", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:randomly")
+TOOLS = ("pytest==8.3.3", "setuptools==75.1.0")
+BACKENDS = (
+    "flit_core",
+    "hatchling",
+    "hatch-vcs",
+    "hatch-fancy-pypi-readme",
+    "setuptools>=75",
+    "setuptools_scm",
+    "wheel",
+)
+"""Build backends, which ``pip download`` asks for the name of a source distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The tests of a package."""
+
+    tests: tuple[str, ...]
+    """Arguments of pytest, or of ``command``."""
+    needs: tuple[str, ...] = ()
+    """Packages that the tests import."""
+    command: tuple[str, ...] = (*PYTEST, "--basetemp")
+    """Arguments of Python; the last one is followed by a folder if it is ``--basetemp``."""
+    has_sources: bool = True
+    """Whether the tests are in the source distribution; if not, the installed package has them."""
+
+
 SUITES = {
-    "pluggy==1.5.0": "testing",
-    "click==8.1.7": "tests",  # starts processes
-    "janus==1.1.0": "tests",  # threads and asyncio
-    "more-itertools==10.5.0": "tests",  # generators
+    "pluggy==1.5.0": Suite(("testing",)),
+    "click==8.1.7": Suite(("tests",)),  # starts processes
+    "janus==1.1.0": Suite(("tests",), ("pytest-asyncio==0.24.0",)),  # threads and asyncio
+    "more-itertools==10.5.0": Suite(("tests",)),  # generators
+    "attrs==24.2.0": Suite(("tests",), ("hypothesis==6.112.1", "cloudpickle==3.0.0")),  # makes code
+    "jinja2==3.1.4": Suite(("tests",), ("trio==0.26.2",)),  # makes code
+    "werkzeug==3.0.4": Suite(
+        ("tests", "--ignore", "tests/test_serving.py"),
+        ("pytest-timeout==2.3.1", "ephemeral-port-reserve==1.1.4", "cryptography==43.0.1"),
+    ),
+    "httpx==0.27.2": Suite(
+        ("tests",),
+        (
+            "uvicorn==0.30.6",
+            "trustme==1.1.0",
+            "trio==0.26.2",
+            "chardet==5.2.0",
+            "zstandard==0.23.0",
+            "cryptography==43.0.1",
+        ),
+    ),
+    "anyio==4.6.0": Suite(
+        ("-m", "not network", "tests"),
+        ("trio==0.26.2", "hypothesis==6.112.1", "psutil==6.0.0", "pytest-mock==3.14.0", "trustme==1.1.0"),
+    ),
+    "trio==0.26.2": Suite(
+        ("--pyargs", "trio", "-p", "trio._tests.pytest_plugin", "--skip-optional-imports"),
+        ("trustme==1.1.0", "pyopenssl==24.2.1"),
+        has_sources=False,
+    ),
+    "sqlalchemy==2.0.35": Suite(("test/base", "test/engine")),
+    "pydantic==2.9.2": Suite(
+        ("tests/test_main.py", "tests/test_dataclasses.py", "tests/test_generics.py", "tests/test_validators.py"),
+        ("dirty-equals==0.8.0", "jsonschema==4.23.0", "pytz==2024.2", "cloudpickle==3.0.0", "pytest-mock==3.14.0"),
+    ),
+    "numpy==2.1.1": Suite(
+        ("--pyargs", "numpy._core.tests.test_multiarray", "numpy._core.tests.test_numeric"),
+        ("hypothesis==6.112.1",),
+        has_sources=False,
+    ),
+    "gevent==24.10.2": Suite(
+        tuple(f"gevent.tests.test__{name}" for name in ("queue", "pool", "greenlet", "event", "local", "threadpool")),
+        command=("-m", "unittest", "-v"),
+        has_sources=False,
+    ),
+    "django==5.1.1": Suite(
+        ("template_tests", "utils_tests", "signals", "dispatch", "urlpatterns", "forms_tests", "basic", "queries"),
+        ("jinja2==3.1.4",),
+        command=("tests/runtests.py", "--parallel", "1", "-v", "2"),
+    ),
 }
-TOOLS = ("pytest==8.3.3", "pytest-asyncio==0.24.0", "setuptools==75.1.0")
-OPTIONS = ("-m", "pytest", "-v", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:randomly", "--basetemp")
+"""Package → its suite, or a part of it where the whole takes half an hour."""
 OURS = "_perflaw_native"
 SELECTIONS: dict[str, tuple[str, ...]] = {"usual functions": (), "all functions": ("--select", "*")}
 
@@ -50,13 +123,21 @@ class Seen:
         return status + [line for a, b in pairs for line in difflib.unified_diff(a.splitlines(), b.splitlines(), n=0)]
 
 
-def source(package: str, python: str) -> Path:
+def source(package: str, version: str) -> Path:
     """The unpacked sdist of a package, which has its tests."""
     folder = CACHE / "sources" / package
     if not folder.exists():
+        python = environment(version, BACKENDS, "backends")
         with tempfile.TemporaryDirectory() as name:
-            options = ["-qq", "--disable-pip-version-check", "--no-deps", "--no-binary", ":all:", "--dest", name]
-            subprocess.run([python, "-m", "pip", "download", *options, package], check=True)
+            options = [
+                "-qq",
+                "--disable-pip-version-check",
+                "--no-deps",
+                "--no-build-isolation",
+                "--no-binary",
+                ":all:",
+            ]
+            subprocess.run([python, "-m", "pip", "download", *options, "--dest", name, package], check=True)
             (archive,) = Path(name).iterdir()
             with tarfile.open(archive) as opened:
                 opened.extractall(name, filter="data")
@@ -92,22 +173,46 @@ def record(python: str, arguments: list[str], folder: Path, selection: tuple[str
             link.unlink()
 
 
-def suite(version: str, python: str, package: str, bars: Bars) -> None:
-    folder = source(package, python)
+def outcomes(seen: Seen) -> dict[str, str]:
+    """Test → what came of it, of pytest's and unittest's lines, in which a test's own output may stand between."""
+    found = dict(re.findall(r"^(\S+::.*?) (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)\b", seen.out, re.MULTILINE))
+    return {
+        **found,
+        **dict(re.findall(r"^(test\w* \(.*?\)).*?\.\.\. (ok|FAIL|ERROR|skipped)\b", seen.err, re.M | re.DOTALL)),
+    }
+
+
+def suite(version: str, package: str, bars: Bars) -> None:
+    tested = SUITES[package]
+    python = environment(version, (*TOOLS, package, *tested.needs), f"suite-{package.partition('==')[0]}")
     with tempfile.TemporaryDirectory() as name:
-        arguments = [*OPTIONS, f"{name}/base", SUITES[package]]
+        folder = source(package, version) if tested.has_sources else Path(name)
+        base = (f"{name}/base",) if tested.command[-1] == "--basetemp" else ()
+        arguments = [*tested.command, *base, *tested.tests]
         plain = run([python, *arguments], folder)
         last = (plain.out or plain.err).strip().splitlines()[-1]
-        print(f"Python {version}, {package}: {last.strip('= ')}, status {plain.status}")
+        print(
+            f"Python {version}, {package}: {last.strip('= ')}, {len(outcomes(plain)):,} outcomes, status {plain.status}"
+        )
         for what, selection in SELECTIONS.items():
             ours = record(python, arguments, folder, selection)
             again = run([python, *arguments], folder) if plain.differences(ours) else plain
+            seen = [outcomes(one) for one in (plain, again, ours)]
+            # A test that two plain runs do not agree on is not ours.
+            tests = [
+                one for one in {**seen[0], **seen[2]} if seen[2].get(one) not in (seen[0].get(one), seen[1].get(one))
+            ]
             differences = [] if not again.differences(ours) else plain.differences(ours)
-            beside = bars.check(f"{version} {package} {what}, lines that differ", len(differences), 0)
-            print(f"  {what}: differ {len(differences)}  {beside}   {ours.closing or 'NOT RECORDED'}")
-            print(*[f"    {line}" for line in differences[:40]], sep="\n", end="\n" * bool(differences))
+            beside = bars.check(f"{version} {package} {what}, tests that differ", len(tests), 0)
+            closing = ours.closing or "NOT RECORDED"
+            print(f"  {what}: tests that differ {len(tests)}  {beside}; lines {len(differences)}   {closing}")
+            for one in tests[:20]:
+                print(f"    {one}: {seen[0].get(one)}, then {seen[2].get(one)}")
+            if tested.command == Suite(()).command and len(seen[0]) < 2000:
+                bars.check(f"{version} {package} {what}, lines that differ", len(differences), 0)
+            print(*[f"    {line[:200]}" for line in differences[:12]], sep="\n", end="\n" * bool(differences))
             if plain.differences(again):
-                print(f"    two plain runs differ in {len(plain.differences(again))} lines as well")
+                print(f"    two plain runs differ in {len(plain.differences(again))} lines as well", flush=True)
 
 
 def surroundings(version: str, python: str, bars: Bars) -> None:
@@ -129,10 +234,10 @@ def surroundings(version: str, python: str, bars: Bars) -> None:
 def main(*packages: str) -> None:
     bars = Bars()
     for version in pythons(("3.11", "3.13")):
-        python = environment(version, (*TOOLS, *SUITES), "packages")
-        surroundings(version, python, bars)
-        for package in packages or SUITES:
-            suite(version, python, package, bars)
+        surroundings(version, environment(version, TOOLS, "packages"), bars)
+        for package in SUITES:
+            if not packages or package.partition("==")[0] in packages:
+                suite(version, package, bars)
     bars.leave()
 
 

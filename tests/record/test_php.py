@@ -228,6 +228,9 @@ HEAD = "Version: 3.2.0\nFile format: 4\nTRACE START [2026-11-23 13:12:42.655777]
 def test_a_damaged_line_is_named_and_a_missing_end_is_told(perflaw, tmp_path):
     (tmp_path / "bad.xt").write_text(HEAD + "1\tx\t0\tsoon\t398080\t{main}\t1\t\t/app.php\t0\t0\n")
     assert "bad.xt:4: damaged" in perflaw("import", "bad.xt", status=2).stderr
+    huge = f"1\t0\t0\t{'9' * 30}.0\t{'9' * 30}\t{{main}}\t1\t\t/app.php\t0\t0\n"
+    (tmp_path / "huge.xt").write_text(HEAD.replace("2026", "9" * 9) + huge)
+    assert "huge.xt:4: damaged" in perflaw("import", "huge.xt", status=2).stderr
     begun = "1\t0\t0\t0.000283\t398080\t{main}\t1\t\t/app.php\t0\t0\n2\t1\t0\t0.0003\t398080\tf\t1\t\t/app.php\t1\t2"
     (tmp_path / "cut.xt").write_text(HEAD + begun + "\t'aa'...\t[0 => 1, ...]\n2\t1\t1\t0.0004\t398080\n")
     said = perflaw("import", "cut.xt").stderr

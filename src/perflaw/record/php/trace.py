@@ -53,6 +53,9 @@ BATCH: Final = 1 << 14
 MAX_PROPERTIES: Final = 8
 """Properties of an object that are features."""
 _KEY: Final = (1 << 31) - 1
+_MOST_LINE: Final = (1 << 31) - 1
+_MOST_SECONDS: Final = 1 << 33
+"""Beyond it, ns have no room in 64 bits."""
 _INCLUDES: Final = frozenset({"include", "include_once", "require", "require_once"})
 _ESCAPED: Final = re.compile(rb"\\(?:[0-7]{3}|.)", re.DOTALL)
 _STRUCTURE: Final = re.compile(rb"'(?:[^'\\]|\\.)*'|[\[{]|[\]}]|, |; ", re.DOTALL)
@@ -104,6 +107,13 @@ class _OpenCall:
     number: bytes
     code: int
     frame: int
+
+
+def _whole(text: bytes) -> int:
+    """A number of a trace; ValueError if it is none, or more than the seconds, bytes or calls that a program may have."""
+    if not re.fullmatch(rb"[0-9]{1,18}", text):
+        raise ValueError(text)
+    return int(text)
 
 
 def items(text: bytes) -> tuple[list[bytes], bool]:
@@ -163,9 +173,9 @@ class TraceReader:
             return
         level, number, kind, stamp, memory = fields[:5]
         if kind == b"0" and len(fields) > 9:
-            self._enter(int(level), number, self._stamp(stamp), int(memory), fields)
+            self._enter(_whole(level), number, self._stamp(stamp), _whole(memory), fields)
         elif kind == b"1":
-            self._exit(number, self._stamp(stamp), int(memory))
+            self._exit(number, self._stamp(stamp), _whole(memory))
         if len(self.events) >= BATCH:
             self.flush()
 
@@ -178,7 +188,7 @@ class TraceReader:
     def _stamp(self, text: bytes) -> int:
         """A time stamp in ns without the time that tracing took; it never goes back."""
         whole, _, fraction = text.partition(b".")
-        measured = int(whole) * 10**9 + int(fraction.ljust(9, b"0")[:9])
+        measured = min(_whole(whole), _MOST_SECONDS) * 10**9 + _whole(fraction.ljust(9, b"0")[:9])
         self.now = max(self.now, round(measured - self.added))
         return self.now
 
@@ -203,7 +213,7 @@ class TraceReader:
         if code is None:
             code = self._number(name, own, included)
         if code:
-            site, caller = int(line), self.open[-1].code if self.open else 0
+            site, caller = min(_whole(line), _MOST_LINE), self.open[-1].code if self.open else 0
             if caller:
                 self.lines[caller].add(site)
             self._grown(memory)

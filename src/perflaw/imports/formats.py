@@ -26,9 +26,11 @@ class ForeignFile:
     """Its bytes, unpacked; empty for a folder."""
     advice: str = "perflaw import --help"
     """Command that errors advise."""
+    library: Path | None = None
+    """The C core's library, which reads some formats; None to read them in Python."""
 
     @classmethod
-    def open(cls, path: Path) -> ForeignFile:
+    def open(cls, path: Path, library: Path | None = None) -> ForeignFile:
         """Read a file, gzip or plain, or name a folder. DataError where it cannot be read or unpacked."""
         try:
             data = b"" if path.is_dir() else read_file(path)
@@ -40,7 +42,7 @@ class ForeignFile:
                 data = unpack_gzip(data)
             except ValueError as error:
                 raise DataError(f"{path}: gzip that cannot be unpacked", str(error), f"gzip -t {path}") from None
-        return cls(path, data)
+        return cls(path, data, library=library)
 
     @cached_property
     def text(self) -> str:

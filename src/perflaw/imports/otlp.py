@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 
+from perflaw.imports import otlp_core
 from perflaw.imports.formats import ForeignFile, Format, mapping, objects
 from perflaw.imports.protobuf import Value, double, fields, message, signed, text, whole
 from perflaw.imports.spans import ForeignSpan, SpanReader
@@ -157,8 +158,9 @@ def is_protobuf(file: ForeignFile) -> bool:
         parts = list(fields(first)) if first else []
         if not parts or not {key for key, _ in parts} <= {1, 2, 3, 1000}:
             return False
-        spans = [one for key, scope in parts if key == 2 for inner, one in fields(message(scope)) if inner == 2]
-        identity = dict(fields(message(spans[0]))) if spans else {1: bytes(16), 2: bytes(8)}
+        spans = (one for key, scope in parts if key == 2 for inner, one in fields(message(scope)) if inner == 2)
+        span = next(spans, None)
+        identity = {1: bytes(16), 2: bytes(8)} if span is None else dict(fields(message(span)))
         return len(message(identity.get(1, b""))) == 16 and len(message(identity.get(2, b""))) == 8
     except ValueError:
         return False
@@ -170,6 +172,8 @@ def _read_json(file: ForeignFile) -> Trace:
 
 
 def _read_protobuf(file: ForeignFile) -> Trace:
+    if file.library and (trace := otlp_core.read(file.data, file.library)):
+        return trace
     reader = _ProtobufReader(file)
     return reader.trace("OTLP", reader.spans())
 

@@ -60,7 +60,7 @@ def read_trace(path: Path, library: Path | None = None) -> Trace:
     streamed = streaming.read(path, library) if library and streaming.recognises(path) else None
     if streamed and streamed.processes:
         return streamed
-    file = ForeignFile.open(path)
+    file = ForeignFile.open(path, library)
     format_ = next((one for one in BINARY_TRACES if one.recognises(file)), None)
     if format_ is None:
         for profile in PROFILES:

@@ -98,6 +98,11 @@ class _Span:
         return aside
 
 
+def shown_name(service: str, name: str, several: bool) -> str:
+    """The name of a component: with its service, if the file has several."""
+    return f"{service}: {name}" if several and service else name
+
+
 def _ends_after(span: _Span, end: int | None) -> bool:
     return end is not None and (span.end is None or span.end > end)
 
@@ -160,7 +165,7 @@ class _SpanForest:
         attributes = span.attributes
         line = number(next((attributes[key] for key in LINES if key in attributes), None))
         file = str(next((attributes[key] for key in FILES if key in attributes), "") or "")
-        shown = f"{span.service}: {span.name}" if self.several and span.service else span.name
+        shown = shown_name(span.service, span.name, self.several)
         code = self.process.component(
             Component(shown, file, int(line) if line is not None and 0 <= line < MAX_LINE else 0)
         )

@@ -52,6 +52,17 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 """Result and arguments of each function of native/core/traces/traces.h."""
 
 
+def text_table(texts_of: Any, handle: int | None, table: int) -> list[bytes]:
+    """A table of texts by number, as a function of the core such as ``trace_texts`` gives it; 0 is empty."""
+    texts, ends = _HANDLE(), _HANDLE()
+    count = texts_of(handle, table, texts, ends)
+    if not count:
+        return [b""]
+    places = np.ctypeslib.as_array(ctypes.cast(ends, ctypes.POINTER(_U64)), (count + 1,)).tolist()
+    data = ctypes.string_at(texts.value or 0, places[-1])
+    return [b"", *(data[a:b] for a, b in pairwise(places))]
+
+
 class _DamagedError(Exception):
     """The file is not what it should be."""
 
@@ -111,13 +122,7 @@ class _Events:
 
     def table(self, table: int) -> list[bytes]:
         """A table of texts by number; 0 is empty."""
-        texts, ends = _HANDLE(), _HANDLE()
-        count = self._library.trace_texts(self.handle, table, texts, ends)
-        if not count:
-            return [b""]
-        places = np.ctypeslib.as_array(ctypes.cast(ends, ctypes.POINTER(_U64)), (count + 1,)).tolist()
-        data = ctypes.string_at(texts.value or 0, places[-1])
-        return [b"", *(data[a:b] for a, b in pairwise(places))]
+        return text_table(self._library.trace_texts, self.handle, table)
 
     def texts(self, table: int) -> list[str]:
         """The same as texts; _DamagedError where one is not UTF-8."""

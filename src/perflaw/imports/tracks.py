@@ -136,7 +136,7 @@ class ProcessEvents:
             if (feature := self.feature(name, CATEGORY * isinstance(value, str))) is None:
                 self.notes[TOO_MANY_FEATURES] += 1
             else:
-                plain = self._category(value) if isinstance(value, str) else float(value)
+                plain = self.category(value) if isinstance(value, str) else float(value)
                 bits = unpack("<q", pack("<d", plain))[0]
                 track.append((bits, self._frame, feature, -1, -1, FEATURE))
         return self._frame
@@ -172,7 +172,7 @@ class ProcessEvents:
         """Call site of each caller, by its code."""
         return self._sites
 
-    def _category(self, text: str) -> int:
+    def category(self, text: str) -> int:
         """Number of a text that is the value of a category."""
         if text not in self._categories:
             self._categories[text] = len(self._categories) + 1

@@ -1,0 +1,103 @@
+"""The C core's reader of spans in protobuf against the Python one: the same calls, or a refusal by both."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+
+from perflaw.errors import PerflawError
+from perflaw.imports import otlp_core
+from perflaw.imports.registry import read_trace
+from perflaw.imports.runs import core_file
+from tests.conftest import examples
+from tests.imports.test_traces import assert_core_reads_the_same
+
+LIBRARY = core_file(lambda text: None)
+VALUES = st.one_of(
+    st.sampled_from(["GET", "POST", "", "7", "é"]).map(lambda text: ("string_value", text)),
+    st.integers(-5, 2**63 - 1).map(lambda number: ("int_value", number)),
+    st.floats().map(lambda number: ("double_value", number)),
+    st.booleans().map(lambda truth: ("bool_value", truth)),
+    st.just(("array_value", None)),
+)
+KEYS = st.sampled_from(["items", "http.method", "code.lineno", "code.line.number", "code.filepath", "user id", "0"])
+SPANS = st.tuples(
+    st.integers(0, 7), st.integers(-1, 8), st.sampled_from("fgh"), st.integers(1, 40), st.integers(0, 30),
+    st.dictionaries(KEYS, VALUES, max_size=3), st.integers(0, 9), st.integers(0, 2),
+)  # fmt: skip
+
+
+def message(services):
+    data = TracesData()
+    for service, spans in services:
+        resource = data.resource_spans.add()
+        if service:
+            told = resource.resource.attributes.add(key="service.name")
+            told.value.string_value = service
+        scope = resource.scope_spans.add()
+        for number, parent, name, start, duration, attributes, status, links in spans:
+            span = scope.spans.add(
+                trace_id=bytes(16), span_id=bytes([number + 1] * 8), name=name,
+                start_time_unix_nano=10**18 + start, end_time_unix_nano=10**18 + start + duration if duration else 0,
+            )  # fmt: skip
+            if parent >= 0:
+                span.parent_span_id = bytes([parent + 1] * 8)
+            for key, (kind, value) in attributes.items():
+                if key == "code.filepath" and kind != "string_value":
+                    continue
+                pair = span.attributes.add(key=key)
+                if value is None:
+                    pair.value.array_value.values.add(int_value=1)
+                else:
+                    setattr(pair.value, kind, value)
+            span.status.code = 2 if status == 2 else 0
+            for _ in range(links):
+                span.links.add(trace_id=bytes(16), span_id=bytes(8))
+    return data.SerializeToString()
+
+
+def assert_same(path, data):
+    path.write_bytes(data)
+    try:
+        read_trace(path)
+    except PerflawError as error:
+        with pytest.raises(type(error)) as found:
+            read_trace(path, LIBRARY)
+        assert str(found.value) == str(error)
+    else:
+        assert_core_reads_the_same(path, also_samples=False)
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.tuples(st.sampled_from(["", "shop", "bank"]), st.lists(SPANS, max_size=7)), min_size=1, max_size=3))
+def test_any_spans_are_read_as_the_python_reader_reads_them(tmp_path, services):
+    assert_same(tmp_path / "spans.pb", message(services))
+
+
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(SPANS, min_size=1, max_size=3), st.data())
+def test_damage_is_refused_by_both_or_by_none(tmp_path, spans, data):
+    whole = message([("shop", spans)])
+    place = data.draw(st.integers(2, len(whole) - 1))
+    assert_same(
+        tmp_path / "spans.pb",
+        whole[:place] + data.draw(st.binary(max_size=2)) + whole[place + data.draw(st.integers(0, 2)) :],
+    )
+
+
+def test_the_core_reads_what_is_sound():
+    spans = [
+        (number, number - 1, "f", number + 1, 30 - 2 * number, {"items": ("int_value", number)}, 2, 0)
+        for number in range(8)
+    ]
+    (process,) = otlp_core.read(message([("shop", spans)]), LIBRARY).processes
+    tree = process.tree(LIBRARY, 1)
+    assert (tree.calls, process.name, process.first_stamp(), process.last_stamp()) == (
+        8,
+        "shop",
+        10**18 + 1,
+        10**18 + 31,
+    )
+    assert set(process.definitions.features.values()) == {"items", "error"}

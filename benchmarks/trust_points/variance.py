@@ -191,6 +191,7 @@ def handle(number):
 for number in range(200):
     handle(number)
 """
+FEW_ITEMS = ITEMS.replace("3000", "60").replace("200", "3000")
 
 # ---- 2. Waiting is not interference.
 
@@ -601,6 +602,7 @@ POINTS: tuple[Point, ...] = (
     ),
     Point(5, "the only function does constant work", _ask(ALONE, "--metric", "cpu", judge=_steady)),
     Point(5, "3,000 items of a generator in each call", _ask(ITEMS, "--metric", "cpu", judge=_steady)),
+    Point(5, "60 items of a generator in each call", _ask(FEW_ITEMS, "--metric", "cpu", judge=_steady)),
     Point(5, "sources below a source", _ask(DEEP, "prog.level1", "--metric", "cpu", judge=_names_page)),
     Point(5, "a function of 29 calls varies, and has no label", _ask(SELDOM, "--metric", "cpu", judge=_unlabelled)),
     Point(5, "the tracer slows a waiting server down", _slowdown),

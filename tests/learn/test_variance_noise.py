@@ -11,6 +11,7 @@ from perflaw.learn.variance.interruptions import find_interruptions, remove_inte
 from perflaw.learn.variance.machine import chance_losses, disturbed, slowdowns
 from perflaw.learn.variance.moments import context_weights
 from perflaw.learn.variance.tree import Options, Tree
+from perflaw.report.variance.text import verdict_text
 from perflaw.types import CPU, EVENTS, TIME
 from perflaw.types.recordings import MachineLosses
 from tests.learn.variance_data import Call, Recorder
@@ -367,3 +368,39 @@ def test_what_is_left_without_losses_must_exceed_the_noise_of_the_clock():
     assert tasks_of(variance(recorder.tree(CPU))) == {"work"}
     tree = recorder.tree(CPU, noise=NOISE_NS)
     assert tasks_of(variance(replace(tree, losses=MachineLosses(10_000_000, (50_000,))))) == set()
+
+
+def many_items(cost, items=60, seed=1):
+    """Calls of a function, each with ``items`` of a generator in each; ``cost`` by request and number of items.
+
+    Recording takes 50 ns for each event.
+    """
+    recorder, rng, resumes = Recorder(), random.Random(seed), []
+    for request in range(2000):
+        n = items(request) if callable(items) else items
+        recorder.add(Call("handle", round(cost(request, n, rng))))
+        resumes.append(float(n))
+    tree = recorder.tree(CPU, noise=NOISE_NS)
+    return replace(tree, event_ns=50.0, samples=replace(tree.samples, resumes=np.array(resumes)))
+
+
+def test_what_recording_many_items_may_vary_is_told_of_no_function():
+    """In some calls recording an item takes as much less, or more, as the item itself takes."""
+    tree = many_items(lambda request, n, rng: n * (30 + rng.choice([-25, 25])))
+    found = variance(tree, component=tree.components[0])
+    assert tasks_of(found) == set()
+    assert any("handle is unknown: recording" in note for note in found.notes)
+    assert found.explanation.tracing_ns == pytest.approx(61 * 50)
+    assert "unknown variance: recording takes 3.0 µs" in verdict_text(found.explanation)
+    assert tasks_of(variance(replace(tree, event_ns=0.0))) == {"handle"}
+
+
+def test_work_among_many_items_that_exceeds_what_recording_them_takes_is_found():
+    found = variance(many_items(lambda request, n, rng: n * 30 + (90_000 if rng.random() < 0.01 else 0)))
+    assert tasks_of(found) == {"handle"} and not found.notes
+
+
+def test_cost_that_follows_the_number_of_items_is_the_programs_own():
+    """One call in a hundred has 50 times the items; recording them takes longer than all calls."""
+    tree = many_items(lambda request, n, rng: n * 30, items=lambda request: 3000 if request % 100 == 7 else 60)
+    assert tasks_of(variance(tree)) == {"handle"}

@@ -3,11 +3,22 @@
 import json
 from dataclasses import replace
 
+import pytest
+
 from perflaw.report.documents import variance_document
 from perflaw.report.variance.text import changes_text, part_name, variance_screen, variance_table
-from perflaw.types import Component
+from perflaw.types import TIME, Component
 from perflaw.types.documents import dumps
-from perflaw.types.variance import Await, Latency, Part, VaryingLatency
+from perflaw.types.variance import (
+    Await,
+    Contribution,
+    Latency,
+    Part,
+    Pattern,
+    PatternNode,
+    Variance,
+    VaryingLatency,
+)
 
 from . import variance_factory
 
@@ -33,6 +44,28 @@ def test_table_screen_and_changes_are_rendered_from_the_printed_document():
     for view in variance_factory.since():
         document = variance_document(view.variance, [], view.since.changes)
         assert changes_text(json.loads(dumps(document))) == changes_text(document) != ""
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_long_names_keep_whole_words_in_deep_patterns(monkeypatch, columns):
+    """Of a name that needs more than three lines the end is shown; few columns have the sources below the names."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "asyncio.base_events.BaseEventLoop.call_soon"
+    nodes = tuple(
+        PatternNode(n, n - 1 if n else None, Component(name), "Task", 5000, 2e4, 0.9, 1e8, 1e6, ((),))
+        for n in range(12)
+    )
+    edges = tuple(Contribution(n, n + 1, (n, n + 1), None, 0.3) for n in range(11))
+    found = Variance(TIME, (Pattern(nodes, edges),), (12, 1), (12, 1), 12, 0)
+    lines = variance_table(variance_document(found, []), False).splitlines()
+    assert max(map(len, lines)) <= columns
+    words = {word.strip("…") for line in lines[1:] for word in line.replace(".", " ").split()}
+    assert {"BaseEventLoop", "call_soon"} <= words
+    pieces = {word for word in words if word in name} - set(name.split("."))
+    assert not {word for word in pieces if len(word) > 3}, "no part of a word"
+    # The sources are in a column of their own, or below the names.
+    assert sum("30 % (1)" in line for line in lines) == sum("30 % (11)" in line for line in lines) == 1
+    assert ("comes from" in lines[0]) == (columns == 80)
 
 
 def test_the_latency_of_a_coroutine_is_rendered_from_the_printed_document():

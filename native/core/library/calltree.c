@@ -59,6 +59,7 @@ static inline __attribute__((always_inline)) int64_t close_segment(Tree *tree, S
     top->uncounted = 0;
     top->time = plus(top->time, spent);
     top->events = plus(top->events, events);
+    top->resumes += stack->resumes - top->segment_start_resumes;
     if (!--stack->depth_of[function->number]) {
         function->total_time += widen(spent);
         function->total_events = plus(function->total_events, events);
@@ -110,8 +111,9 @@ static inline Invocation *begin(Tree *tree, Stack *stack, const Event *event, in
     new->frame = event->frame;
     new->started = event->value;
     new->segment_start = stack_clock(stack, event->value);
-    new->time = new->waited = new->consumed = new->events = 0;
+    new->time = new->waited = new->consumed = new->events = new->resumes = 0;
     new->segment_start_events = stack->events;
+    new->segment_start_resumes = stack->resumes;
     new->node = new->slot = node;
     new->code = code;
     new->key = event->key;
@@ -233,6 +235,7 @@ static void resume(Tree *tree, const EventSource *source, const Event *event) {
     top->slot = slot;
     top->segment_start = stack_clock(stack, event->value);
     top->segment_start_events = stack->events;
+    top->segment_start_resumes = stack->resumes++;
     spans_begin(stack, top);
 }
 

@@ -34,8 +34,8 @@ static void put_sample(const Tree *tree, uint32_t table, const Function *functio
     const Sample *sample = kept.sample;
     int64_t sequence = (int64_t)sample->sequence, key = kept.is_uniform ? sample->key : -1;
     SampleRow row = {function->number, sequence, sample->node, sample->started,
-                     key, (int64_t)scramble(sample->sequence ^ tree->seed), sample->waited, sample->callees, sample->features,
-                     kept.is_uniform ? sample->parts : 0};
+                     key, (int64_t)scramble(sample->sequence ^ tree->seed), sample->waited, sample->resumes, sample->callees,
+                     sample->features, kept.is_uniform ? sample->parts : 0};
     if (table == TABLE_SAMPLES) sink_put(sink, &row, sizeof row);
     else if (table == TABLE_COSTS) put_costs(tree, sample, sink);
     else if (table == TABLE_CALLEES) sink_put(sink, sample_callees(sample), sample->callees * sizeof(Callee));

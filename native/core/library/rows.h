@@ -56,7 +56,7 @@ typedef struct CodeLaneRow {
     int64_t total[2], self[2];
 } CodeLaneRow;
 typedef struct SampleRow {
-    int64_t code, sequence, node, started, uniform_key, stratum_key, waited, callees, features, parts;
+    int64_t code, sequence, node, started, uniform_key, stratum_key, waited, resumes, callees, features, parts;
 } SampleRow;
 typedef struct CostRow {
     int64_t cost;

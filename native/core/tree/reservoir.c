@@ -131,8 +131,8 @@ static void copy_parts(Callee *to, const Descendants *parts) {
 /* The parts of an observation are kept where it is in the uniform sample. */
 static Sample *copy(Tree *tree, uint64_t sequence, const Invocation *completed, int in_uniform) {
     Sample sample = {sequence, completed->started, completed->time, completed->events, completed->node->number,
-                     completed->key, minus(completed->waited, completed->consumed), 1, completed->callees.count, completed->feature_count,
-                     length_of(completed->changes), in_uniform ? completed->parts.count : 0};
+                     completed->key, minus(completed->waited, completed->consumed), completed->resumes, 1, completed->callees.count,
+                     completed->feature_count, length_of(completed->changes), in_uniform ? completed->parts.count : 0};
     Sample *new = arena_alloc(&tree->arena, bytes_of(&sample));
     if (!new) return NULL;
     *new = sample;

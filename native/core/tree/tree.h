@@ -221,6 +221,7 @@ typedef struct Invocation {
     int64_t time, waited;         /* of the segments that have ended; waited: while it was suspended */
     int64_t consumed;             /* part of `waited` in which an async generator's consumer had a value of it */
     int64_t segment_start_events, events;
+    int64_t segment_start_resumes, resumes; /* resumes: how often generators and coroutines went on within it, itself too */
     Node *node;                   /* its context */
     Node *slot;                   /* the context of its present segment, which another caller may have resumed */
     int32_t code, key;            /* code: negative if it began before the recording; key: sampling priority or -1 */
@@ -250,7 +251,7 @@ typedef struct Stack {
     Invocation *open;
     int32_t *depth_of; /* number of open invocations, by function */
     uint32_t height, capacity, depth_capacity;
-    int64_t events, switched_out_ns, switched_out_at; /* how long it was switched out in all, and since when */
+    int64_t events, resumes, switched_out_ns, switched_out_at; /* how long it was switched out in all, and since when */
     int64_t serial;
     Descendant *chain; /* by height: what the invocation there is to its caller; see chains.h */
     uint64_t *times;   /* of the chain, so that four of them fill a register */
@@ -281,6 +282,7 @@ typedef struct Sample {
     int64_t started, time, events;
     int32_t node, key;
     int64_t waited; /* while it was suspended, and no consumer had a value of it; its time excludes that */
+    int64_t resumes;
     uint32_t references, callees, features, costs, parts;
 } Sample; /* Callee[callees], Feature[features], Cost[costs] and Callee[parts], which has own costs, follow */
 

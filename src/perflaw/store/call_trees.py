@@ -15,7 +15,17 @@ from perflaw.store.merge import merge
 from perflaw.store.schema import WORST, component_of
 from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
-from perflaw.types.call_trees import AWAIT, MARK, QUEUED, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
+from perflaw.types.call_trees import (
+    AWAIT,
+    MARK,
+    QUEUED,
+    RESUMES,
+    CallTree,
+    LinkMoments,
+    NodeMoments,
+    PairMoments,
+    Samples,
+)
 from perflaw.types.recordings import MachineLosses, NestedSpan, WorstCall
 
 MIN_NOISE_NS: Final = 100
@@ -38,6 +48,8 @@ def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) ->
         else float(max(recording.run.clock.event_ns / 5, recording.run.clock.tick_ns, MIN_NOISE_NS))
         for recording in recordings
     )
+    clocks = [recording.run.clock for recording in recordings]
+    event_ns = max((float(clock.event_ns) for clock in clocks if clock.name != "fake"), default=0.0)
     # Limits of the recorder that were reached, and runs that did not end normally.
     lost = [recording.run.lost for recording in recordings]
     folded, unlinked = sum(one.folded_calls for one in lost), sum(one.unlinked for one in lost)
@@ -51,6 +63,7 @@ def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) ->
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
     with_marks = all("off" in recording.run.words for recording in recordings)
     trees = [call_tree(tables, metric, metrics, tuple(notes), noise, with_marks) for metric in asked]
+    trees = [replace(tree, event_ns=event_ns) for tree in trees]
     machines = [recording.run.machine for recording in recordings]
     watched = [machine.losses for machine in machines if machine is not None and machine.losses is not None]
     if len(watched) < sum(machine is not None for machine in machines) or not watched:
@@ -113,8 +126,9 @@ def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Arr
 def _samples(tables: Tables, metric: Metric, with_marks: bool) -> Samples:
     invocations, callees = tables["invocations"], tables["callees"]
     columns = _columns_by_text(invocations, tables["invocation_costs"], "metric", "x", 0.0)
-    costs = {name: column for name, column in columns.items() if not name.startswith(MARK)}
     awaits = columns.pop(f"{MARK}{AWAIT}", None)
+    resumes = columns.pop(RESUMES, None)
+    costs = {name: column for name, column in columns.items() if not name.startswith(MARK)}
     marks = {name.removeprefix(MARK): column for name, column in columns.items() if name.startswith(MARK)}
     time, cpu = invocations["x"].astype(np.float64), _nan_for_null(invocations["x_cpu"])
     by_metric = {TIME.name: time, CPU.name: cpu, EVENTS.name: invocations["x_events"].astype(np.float64)} | costs
@@ -142,6 +156,7 @@ def _samples(tables: Tables, metric: Metric, with_marks: bool) -> Samples:
         _columns_by_text(invocations, tables["features"], "feature", "value", np.nan),
         {QUEUED: np.zeros(len(invocations))} | marks if with_marks else {},
         awaits,
+        resumes,
     )
 
 

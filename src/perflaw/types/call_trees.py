@@ -29,6 +29,8 @@ QUEUED: Final = "queued"
 """The mark of time in which the thread was ready to run and others had its CPU; all other marks are kinds of waiting."""
 AWAIT: Final = "await"
 """The mark of a coroutine's time in suspension, which its wall time excludes."""
+RESUMES: Final = "resumes"
+"""In the table of costs: how often generators and coroutines went on within an invocation."""
 BUCKETS_PER_POWER: Final = 4
 """Buckets of the recorder's log histograms in each power of two."""
 
@@ -141,6 +143,8 @@ class Samples:
     """Mark (``queued``, ``sleep``, …) → (S,) ns of the time off the CPU; empty if a recording has none."""
     awaits: Floats | None = None
     """(S,) ns for which a coroutine was suspended, beside its time; None without coroutines."""
+    resumes: Floats | None = None
+    """(S,) how often generators and coroutines went on within it, itself included; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,5 +179,8 @@ class CallTree:
     """ns by which the cost of an invocation may be off; 0 where the program advanced the clock itself."""
     notes: tuple[str, ...] = ()
     """Notes on what is missing or uncertain in the recordings."""
+    event_ns: float = 0.0
+    """ns that an event of the tracer costs by calibration, and by which it may be off: in a single invocation its code and
+    data may be in the caches or not. 0 where the costs are those of a fake clock or of another tool."""
     losses: MachineLosses | None = None
     """What the machine took from code that was watched beside all these runs; None if that was not measured."""

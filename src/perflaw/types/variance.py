@@ -378,6 +378,8 @@ class Explanation:
     latency: Latency | None = None
     """Of a coroutine or async generator by wall time: its latency, which deadlines and bounds are of; all else is of the
     time in its code."""
+    tracing_ns: float | None = None
+    """Mean time that recording takes within an invocation, ns, where that hides whether the cost varies; None elsewhere."""
 
 
 Kind = Literal["Task", "Contributor", "Contrast"]

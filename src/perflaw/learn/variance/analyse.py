@@ -15,7 +15,7 @@ from perflaw.learn.variance.moments import Stats, pooled
 from perflaw.learn.variance.parts import find_cause, off_cpu_reasons, off_cpu_share, stats_by_metric
 from perflaw.learn.variance.patterns import Merger, SegmentsByNode, Vertex, extract, label
 from perflaw.learn.variance.tail import cost_distribution
-from perflaw.learn.variance.tree import Options, Tree
+from perflaw.learn.variance.tree import Options, Tree, tracing_hides
 from perflaw.types.call_trees import CallTree
 from perflaw.types.recordings import Component
 from perflaw.types.variance import (
@@ -117,11 +117,31 @@ def surveys(tree: CallTree, several: Sequence[Options]) -> list[Survey]:
         patterns = patterns_of(walked, trimmed(vertices, options.trim, segments), segments, options)
         too_few = sum(stats.n < options.least for stats in walked.stats[1:])
         sizes = _nodes_and_patterns(extracted), _nodes_and_patterns(vertices)
-        notes = walked.call_tree.notes
+        notes = (*walked.call_tree.notes, *_note_of_tracing(walked, options))
         latencies = varying_latencies(walked, options)
         result = Variance(tree.metric, patterns, *sizes, walked.size - 1, too_few, notes=notes, latencies=latencies)
         found.append(Survey(walked, result, options))
     return found
+
+
+def _note_of_tracing(tree: Tree, options: Options) -> list[str]:
+    """Functions in whose contexts recording takes longer than what varies there, so that nothing is told of them."""
+    hidden = {
+        tree.name(tree.component[node]): None
+        for node in range(1, tree.size)
+        if tracing_hides(tree, (node,), tree.stats[node], options) is not None
+    }
+    if not hidden:
+        return []
+    names = ", ".join(list(hidden)[:MAX_NAMED]) + (
+        f" and {len(hidden) - MAX_NAMED} more" if len(hidden) > MAX_NAMED else ""
+    )
+    what = f"whether {tree.call_tree.metric.name} varies in {names} is unknown"
+    return [f"{what}: recording the calls and items within takes longer than what varies"]
+
+
+MAX_NAMED: Final = 3
+"""Number of functions that a note names."""
 
 
 def _nodes_and_patterns(patterns: Sequence[Vertex]) -> tuple[int, int]:

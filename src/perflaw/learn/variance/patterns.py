@@ -15,6 +15,7 @@ from typing import Final
 
 from perflaw.learn.variance.moments import Link, Stats, pooled, split
 from perflaw.learn.variance.tree import Options, Tree, is_high
+from perflaw.types.recordings import WAITING
 from perflaw.types.variance import Kind
 
 Group = tuple[tuple[int, int], ...]
@@ -148,10 +149,12 @@ def label(tree: Tree, options: Options) -> Labels:
     """Segments and types of all nodes: independent flags first, then Task, Contributor and Contrast derived from them.
 
     A label needs at least ``options.least`` invocations. A segment ends at the last of its nodes that has as many. A node
-    that underlies an established variance and varies as much itself is a Task, for it is not steady.
+    that underlies an established variance and varies as much itself is a Task, for it is not steady. The time in which
+    generators and coroutines are suspended is no function, and has no label: others have it, or it is part of a latency.
     """
-    often = [stats.n >= options.least for stats in tree.stats]
-    high = {node for node in range(1, tree.size) if is_high(tree, (node,), tree.stats[node], options)}
+    functions_of = (tree.name(component) for component in tree.component)
+    often = [stats.n >= options.least and name != WAITING for stats, name in zip(tree.stats, functions_of, strict=True)]
+    high = {node for node in range(1, tree.size) if often[node] and is_high(tree, (node,), tree.stats[node], options)}
     segments: dict[int, tuple[tuple[int, ...], ...]] = {}
     for head in sorted(high):
         whole = [one.nodes for one in underliers(tree, (head,), options)]

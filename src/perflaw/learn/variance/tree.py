@@ -18,7 +18,7 @@ from perflaw.learn.variance.machine import (
     without_switches,
 )
 from perflaw.learn.variance.moments import Floats, Link, Stats, context_weights
-from perflaw.types.call_trees import OTHER, CallTree
+from perflaw.types.call_trees import OTHER, CallTree, Samples
 from perflaw.types.recordings import CPU
 from perflaw.types.variance import Step
 
@@ -157,13 +157,13 @@ class Tree:
         return self.call_tree.components[component].name if component >= 0 else ""
 
 
-def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) -> bool:
+def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options, with_tracing: bool = True) -> bool:
     """Whether the invocations of some nodes, whose moments are ``stats``, are of high variance (§2.1).
 
     On a busy machine lost time, cold caches after switches and slow phases make CPU time vary highly by themselves. So a
     high variance of CPU time must remain without what the machine may have lost, without what cold caches cost, without
     what happened once, and after division by the machine's speed, and must exceed the noise of the clock and the variation of
-    all other code of that length.
+    all other code of that length. ``with_tracing``: it must also exceed what the tracer's own time may vary.
     """
     if stats.n < options.least or not stats.is_high(options.high, tree.noise):
         return False
@@ -187,10 +187,43 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) ->
         return False
     slowdown = np.concatenate([tree.slowdown[here], np.ones(np.count_nonzero(unsampled))])
     by_machine = max(_squares(slowdown, weight), shared.squares(mean, quiet=True))
-    return min(_squares(x, weight) / by_machine, _squares(x / slowdown, weight)) >= bound
+    events = _events(samples)[here]
+    events = np.append(events, np.full(len(x) - len(here), events.mean() if len(here) else 1.0))
+    hidden = _hidden_by_tracing(x, events, weight, tree.call_tree.event_ns) if with_tracing else 0.0
+    return min(_squares(x, weight, hidden) / by_machine, _squares(x / slowdown, weight, hidden)) >= bound
 
 
-def _squares(x: Floats, weight: Floats) -> float:
-    """E[x²]/E[x]², which is 1 + CoV²."""
+def tracing_hides(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) -> float | None:
+    """Mean time that recording takes within an invocation, ns, where that hides whether the cost varies; else None."""
+    if is_high(tree, heads, stats, options) or not is_high(tree, heads, stats, options, with_tracing=False):
+        return None
+    samples = tree.call_tree.samples
+    assert samples is not None and tree.weights is not None
+    here = np.flatnonzero(np.isin(samples.node, heads))
+    return tree.call_tree.event_ns * float(np.average(_events(samples)[here], weights=tree.weights.weight[here]))
+
+
+def _events(samples: Samples) -> Floats:
+    """(S,) calls within each sampled invocation, and how often generators and coroutines went on: all cost the tracer."""
+    return samples.events if samples.resumes is None else samples.events + samples.resumes
+
+
+def _hidden_by_tracing(x: Floats, events: Floats, weight: Floats, event_ns: float) -> float:
+    """The part of the variance of costs (n,) that may be the tracer's own, whose ``events`` (n,) cost ``event_ns`` each.
+
+    What tracing takes is left out of costs as a mean. In a single invocation the tracer may find its code and data in the
+    caches or not, at every event alike, and may take twice the mean or nothing. What follows the number of events is the
+    program's: then it does more or less.
+    """
+    share = weight / weight.sum()
+    deviation, more = x - share @ x, events - share @ events
+    spread = float(share @ (more * more))
+    slope = float(share @ (more * deviation)) / spread if spread > 0 else 0.0
+    left = deviation - slope * more
+    return min(float(share @ (left * left)), event_ns**2 * float(share @ (events * events)))
+
+
+def _squares(x: Floats, weight: Floats, hidden: float = 0.0) -> float:
+    """E[x²]/E[x]² without the ``hidden`` part of the variance, which is 1 + CoV²."""
     mean = float(weight @ x / weight.sum())
-    return float(weight @ (x * x) / weight.sum()) / mean**2 if mean > 0 else 1.0
+    return (float(weight @ (x * x) / weight.sum()) - hidden) / mean**2 if mean > 0 else 1.0

@@ -208,6 +208,7 @@ class TreeBuilder:
         """Put a new invocation on top of the stack."""
         node = self.contexts.child(stack.open[-1].node, site, code)
         invocation = Invocation(frame, code, node, stamp, key, stack.reading(stamp))
+        invocation.resumes_mark = stack.resumes
         self.longest.begin(stack, invocation)
         stack.open.append(invocation)
         self._observe(stack, invocation, code in self.observed)
@@ -241,6 +242,8 @@ class TreeBuilder:
             invocation.waited += passed
             invocation.consumed += passed if invocation.handed else 0
         invocation.slot, invocation.marks = slot, stack.reading(stamp)
+        invocation.resumes_mark = stack.resumes
+        stack.resumes += 1
         self.longest.begin(stack, invocation, resumed=known)
         stack.open.append(invocation)
         self._observe(stack, invocation)
@@ -287,6 +290,7 @@ class TreeBuilder:
         add_work(stack.open[-1].callees, invocation.slot, [int(invocation.fresh), *spent])
         self._spend(stack, invocation, spent[: records.EVENTS_LANE])
         invocation.fresh = False
+        invocation.resumes += stack.resumes - invocation.resumes_mark
         if invocation.costs:
             add(invocation.costs, spent)
         else:

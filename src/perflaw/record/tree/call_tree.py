@@ -110,6 +110,8 @@ class SampledCall:
     """Its priority in its stratum's sample."""
     waited: int = 0
     """How long it was suspended, of a generator or coroutine, and no consumer had a value of it; its time excludes that."""
+    resumes: int = 0
+    """How often generators and coroutines went on within it, itself included."""
     costs: tuple[int, ...] = ()
     """Inclusive cost by lane."""
     callees: tuple[tuple[int, int, int, int], ...] = ()

@@ -38,7 +38,7 @@ class Export(IntEnum):
     WAITS = 8, "node n sum_w: sum_ww: least most"
     CODES = 9, "code closed recorded"
     CODE_LANES = 10, "total: self:"
-    SAMPLES = 11, "code sequence node started uniform_key stratum_key waited callees features parts"
+    SAMPLES = 11, "code sequence node started uniform_key stratum_key waited resumes callees features parts"
     COSTS = 12, "cost"
     CALLEES = 13, "node calls time cpu"
     FEATURES = 14, "number value*"

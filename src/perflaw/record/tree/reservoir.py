@@ -76,6 +76,7 @@ class Reservoir:
             invocation.key,
             stratum_key,
             invocation.waited - invocation.consumed,
+            invocation.resumes,
             tuple(invocation.costs),
             tuple(callees),
             tuple(invocation.features),

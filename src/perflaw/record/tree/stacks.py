@@ -17,8 +17,8 @@ class Invocation:
 
     __slots__ = (
         "callees", "code", "consumed", "costs", "deeper", "features", "first_span", "frame", "fresh", "handed", "key",
-        "least_span", "manner", "marks", "node", "observed", "parts", "slot", "started", "suspended", "taken", "thread",
-        "waited",
+        "least_span", "manner", "marks", "node", "observed", "parts", "resumes", "resumes_mark", "slot", "started",
+        "suspended", "taken", "thread", "waited",
     )  # fmt: skip
 
     def __init__(self, frame: int, code: int, node: int, started: int, key: int, marks: Sequence[int]) -> None:
@@ -28,6 +28,8 @@ class Invocation:
         """Part of the waiting in which the consumer of an async generator had a value of it, and whether it has one now."""
         self.taken = self.thread = 0
         """While suspended: the thread it ran in, and the time taken out of that thread's clock until then."""
+        self.resumes = self.resumes_mark = 0
+        """How often generators and coroutines went on within it; reading of its stack's number when it was entered last."""
         self.key, self.fresh = key, True
         self.marks = marks
         """Readings of its stack's counters by lane when it was last entered or resumed."""
@@ -68,7 +70,7 @@ class CallStack:
     What passes while the stack is switched out is no cost of any invocation on it.
     """
 
-    __slots__ = ("away", "counters", "depth_of", "left", "observed", "open", "spans")
+    __slots__ = ("away", "counters", "depth_of", "left", "observed", "open", "resumes", "spans")
 
     def __init__(self, lanes: int) -> None:
         self.open = [Invocation(0, 0, ROOT, 0, -1, ())]
@@ -78,6 +80,8 @@ class CallStack:
         """By lane. CPU_LANE holds the time off the CPU; TIME_LANE is unused because events carry the clock."""
         self.observed = 0
         """Place of the open invocation that is observed; 0: none. One that is beyond the top has ended."""
+        self.resumes = 0
+        """How often a generator or coroutine went on here."""
         self.away = self.left = 0
         """Total time switched out; stamp at which it was last switched out."""
         self.spans: list[tuple[int, int, int, int]] = []

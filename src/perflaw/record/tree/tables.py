@@ -14,7 +14,7 @@ from perflaw.store.columns import NULL, Array, Column, Table, Tables, concatenat
 from perflaw.store.merge import merge
 from perflaw.store.schema import COLUMNS, LOCAL, table_of
 from perflaw.types import TIME, Component
-from perflaw.types.call_trees import AWAIT, MARK
+from perflaw.types.call_trees import AWAIT, MARK, RESUMES
 from perflaw.types.recordings import WAITING
 
 Lanes = list[tuple[int, str]]
@@ -147,6 +147,8 @@ def _sample_tables(lanes: Lanes, run: str, tree: TreeTables, definitions: Defini
         awaiting = np.isin(samples["code"], list(definitions.coroutines))
         others.append((-1, f"{MARK}{AWAIT}"))
         other_costs = np.column_stack([other_costs, np.where(awaiting, samples["waited"], 0)])
+    others.append((-1, RESUMES))
+    other_costs = np.column_stack([other_costs, samples["resumes"]])
     sample, metric = np.nonzero(other_costs)
     other_rows: dict[str, Array | Column] = {
         "sequence": samples["sequence"][sample],

@@ -105,6 +105,11 @@ def verdict_text(explanation: Explanation) -> str:
         return "varies highly"
     if explanation.n < 30:
         return "too few calls to say"
+    if explanation.tracing_ns is not None:
+        recording, mean = quantity(explanation.tracing_ns, "ns"), quantity(explanation.mean, explanation.metric.unit)
+        return (
+            f"of unknown variance: recording takes {recording} beside the {mean} of a call, and hides how that varies"
+        )
     return "steady" if explanation.cause == "steady" else "varies no more than the machine and single calls explain"
 
 
@@ -345,6 +350,10 @@ def _deadlines(function: Document, unit: str) -> str:
 
 NAME_WIDTH, SOURCE_WIDTH, MAX_INDENT = 24, 19, 8
 """Widths of names and sources in 80 columns (a wider terminal widens both), and the deepest indentation."""
+FIGURES_WIDTH = 37
+"""Width of all other columns; fewer than 80 columns have the sources below the names."""
+MAX_NAME_LINES = 3
+"""Lines of a function's name."""
 SAME_SHARE = 0.05
 """Shares that differ by less need not be repeated below."""
 MAX_SOURCES, MAX_NODES = 4, 40
@@ -384,9 +393,11 @@ def _patterns(document: Document, colour: bool) -> str:
         nothing = f"no function's {metric} varies highly in any of {contexts}.{few}"
         return "".join(map(paragraph, [nothing, *notes]))
     wider = width() - WIDTH
-    widths = NAME_WIDTH + wider // 2, SOURCE_WIDTH + wider - wider // 2
+    widths = (
+        (NAME_WIDTH + wider // 2, SOURCE_WIDTH + wider - wider // 2) if wider >= 0 else (width() - FIGURES_WIDTH, 0)
+    )
     rows = [row for pattern in patterns for row in _rows(pattern, unit, widths)][:MAX_NODES]
-    headings = [f"variance of {metric}", "type", "calls", "mean", "CoV", "comes from"]
+    headings = [f"variance of {metric}", "type", "calls", "mean", "CoV", *["comes from"] * bool(widths[1])]
     extracted, merged, shown = counts["extracted"], counts["merged"], counts["shown"]
     more = shown["nodes"] - len(rows)
     lines = [f"{more} more nodes (--json and --dot hold all)"] if more else []
@@ -422,15 +433,28 @@ def _rows(pattern: Document, unit: str, widths: tuple[int, int]) -> list[list[st
         if representative[number] == number:
             edges = [edge for edge in pattern["contributions"] if edge["to"] == number]
             texts = [f"{percent(edge['cf_net'])} ({edge['from']}) {printable(names[edge['from']])}" for edge in edges]
-            shown = [broken(text, [" ", "_"], widths[1]) for text in texts[:MAX_SOURCES]]
+            shown = [broken(text, [" ", "_"], widths[1] or widths[0] - MAX_INDENT) for text in texts[:MAX_SOURCES]]
             sources = "\n".join([*shown, *[f"… {len(texts) - MAX_SOURCES} more"] * (len(texts) > MAX_SOURCES)])
         sources = "\n".join(filter(None, (node_cause_text(node), sources)))
-        indent = " " * min(depth[number], MAX_INDENT)
-        name = broken(f"({number}) {printable(node['component'])}", [".", "_", " "], widths[0] - len(indent))
-        name = "\n".join(indent + line for line in name.split("\n"))
+        indent = " " * min(depth[number], MAX_INDENT if widths[1] else MAX_INDENT // 2)
+        name = _fitting_name(number, printable(node["component"]), widths[0] - len(indent))
         figures = [count(node["n"]), quantity(node["mean"], unit), significant(node["cov"])]
-        rows.append([name, node["type"], *figures, sources])
+        if widths[1]:
+            figures.append(sources)
+        elif sources:
+            name += "\n" + "\n".join("  " + line for line in sources.split("\n"))
+        rows.append(["\n".join(indent + line for line in name.split("\n")), node["type"], *figures])
     return rows
+
+
+def _fitting_name(number: int, name: str, room: int) -> str:
+    """A node with its function's name in a few lines of ``room`` columns; of a longer one the end, which also names it."""
+    parts = re.split(r"(?<=\.)(?=[^.<])|(?<=::)", name)
+    for start in range(len(parts)):
+        text = broken(f"({number}) {'…' * bool(start)}{''.join(parts[start:])}", [".", "_", " "], room)
+        if text.count("\n") < MAX_NAME_LINES:
+            break
+    return text
 
 
 def changes_text(document: Document) -> str:

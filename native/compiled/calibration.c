@@ -1,6 +1,7 @@
 #include "calibration.h"
 
 #include "branches.h"
+#include "definitions.h"
 #include "entry.h"
 #include "functions.h"
 
@@ -50,6 +51,17 @@ static int64_t call_ns(void *function) {
     return (shortest + CALLS / 2) / CALLS;
 }
 
+__attribute__((noinline)) static void plain(void) { __asm__ volatile("" ::: "memory"); }
+
+/* What CPU time calls take now: the mean, with whatever else the machine does, as it is for the program's own calls. The shortest
+ * trial is a quiet moment's, which is right for stamps, where too little is a small error and too much hides a function. */
+static void tell_cpu(int64_t recorded_ns) {
+    int64_t begun = cpu_spent_ns();
+    for (int at = 0; at < CALLS * TRIALS; at++) plain();
+    define_cpu("call", (cpu_spent_ns() - begun + CALLS * TRIALS / 2) / (CALLS * TRIALS));
+    define_cpu("recorded_call", (recorded_ns + CALLS * TRIALS / 2) / (CALLS * TRIALS));
+}
+
 void calibrate(Thread *thread) {
     void *function = recording.empty ? (void *)recording.empty : (void *)calibrate;
     recording.calibrated = function;
@@ -60,7 +72,10 @@ void calibrate(Thread *thread) {
     int64_t skipped = call_ns(function);
     known->number = CALIBRATION;
     known->countdown = INT64_MAX;
-    int64_t whole = call_ns(function), inside = between_stamps(thread);
+    int64_t cpu = cpu_spent_ns(), whole = call_ns(function);
+    cpu = cpu_spent_ns() - cpu;
+    int64_t inside = between_stamps(thread);
+    tell_cpu(cpu);
     recording.enter_ns = inside < whole ? inside : whole / 2;
     recording.exit_ns = whole - recording.enter_ns;
     recording.skip_ns = skipped;

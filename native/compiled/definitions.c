@@ -219,6 +219,13 @@ int define_virtual_table(int32_t number, const void *table) {
     return 1;
 }
 
+void define_cpu(const char *what, int64_t ns) {
+    begin("cpu");
+    add_text(what);
+    add_number(ns);
+    end();
+}
+
 void define_start(void) {
     begin("start");
     add_number(clock_ns(&recording.clock));
@@ -240,10 +247,7 @@ void define_end(const Totals *totals) {
     char count[24];
     snprintf(count, sizeof count, "%lld", (long long)recording.thread_count);
     define_text("threads", count);
-    begin("cpu");
-    add_text("waited");
-    add_number(totals->off_ns);
-    end();
+    define_cpu("waited", totals->off_ns);
     begin("end");
     add_number(clock_ns(&recording.clock));
     add_number(totals->overhead_ns);

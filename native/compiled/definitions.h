@@ -21,6 +21,8 @@ void define_metric(int32_t number, const char *name, const char *unit);
 void define_mark(int32_t number, const char *name);
 /* A text about one topic, for the manifest of the run. */
 void define_text(const char *topic, const char *text);
+/* CPU time of something that the manifest knows by this name. */
+void define_cpu(const char *what, int64_t ns);
 /* The recording begins: the clock, and what the hooks cost. */
 void define_start(void);
 /* The recording of a process that runs already cannot begin. */

@@ -37,10 +37,12 @@ Thread *begin_thread(void) {
     if (beginning) return NULL; /* this is an instrumented malloc, called by what begins the recording */
     signals_hold(&before);
     beginning = 1;
+    if (!recording.entered_ns) recording.entered_ns = cpu_of_process_ns();
     threads_count_beginning(1);
     Thread *thread = recording.state < ENDED ? create_thread() : NULL;
     if (thread && thread->number == 1 && !recording.fake_clock) calibrate(thread);
     if (thread && thread->number == 1) define_start();
+    if (thread && thread->number == 1 && !recording.is_attached) define_cpu("tracer_start", cpu_of_process_ns() - recording.entered_ns);
     threads_count_beginning(-1);
     beginning = 0;
     signals_release(&before);

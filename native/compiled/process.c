@@ -25,6 +25,7 @@ static int prepared; /* the settings were read */
 /* In the child of a fork, before anything of it runs. */
 static void forked(void) {
     if (recording.state == RECORDING) recording_turn(FORKED);
+    recording.entered_ns = 0;
     pthread_mutex_init(&lock, NULL);
     threads_forget();
     mirror_forget();

@@ -108,6 +108,7 @@ typedef struct Recording {
     Clock clock;
     int64_t fake_now;
     int64_t enter_ns, exit_ns; /* cost of a hook beyond what lies between the two stamps of a call */
+    int64_t entered_ns;        /* CPU time of the process when this library began to do something; 0 until then */
     int64_t skip_ns;           /* cost of both hooks of a function that is not selected */
     int64_t thread_count;
     uint32_t ring_count;

@@ -175,10 +175,11 @@ __attribute__((noinline)) int thread_make_room(Thread *thread) {
     int64_t wall = clock_plain_ns(), spent = cpu_spent_ns();
     const char *obstacle = ring_wait(&thread->ring, recording.recorder_pid);
     wall = clock_plain_ns() - wall;
-    cpu_leave_out(&thread->cpu, wall, cpu_spent_ns() - spent);
+    spent = cpu_spent_ns() - spent;
+    cpu_leave_out(&thread->cpu, wall, spent);
     if (!recording.fake_clock) {
         thread->overhead_ns += wall;
-        thread->off_ns += wall;
+        if (wall > spent) thread->off_ns += wall - spent; /* what looking for room takes of the CPU is overhead like all else */
     }
     if (obstacle) recording_stop(obstacle);
     errno = saved;

@@ -38,9 +38,9 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(program: Path, threads: int = 3) -> Iterator[subprocess.Popen[str]]:
+def running(program: Path, word: str = "3") -> Iterator[subprocess.Popen[str]]:
     """The program; what it checks itself was right in the end, unless it was killed."""
-    command = [str(program), str(threads)]
+    command = [str(program), word]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout

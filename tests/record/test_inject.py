@@ -80,6 +80,20 @@ def test_forked_children_are_runs_of_their_own(jumps: Path, tmp_path: Path) -> N
     assert all(child.run.parent == program.run.id for child in children)
 
 
+def test_children_of_fork_vfork_and_posix_spawn_harm_nobody(tmp_path: Path) -> None:
+    """What a child of vfork does before its exec is its parent's: both have one memory, and the parent waits."""
+    program = built(tmp_path, "restless.c", "-O2")
+    found, child = recorded(tmp_path, program, "children", exclude=("main", "children", "status_of", "is_wrong"))
+    assert calls(found) == {"work": 1, "leaf": 101}
+    assert calls(child) == {"work": 2, "leaf": 200}
+
+
+def test_threads_that_begin_and_end_are_counted_exactly(tmp_path: Path) -> None:
+    (found,) = recorded(tmp_path, built(tmp_path, "restless.c", "-O2"), "threads", exclude=("main", "threads"))
+    assert calls(found)["leaf"] == 400
+    assert opened(found) == 0
+
+
 def test_what_it_becomes_by_exec_is_a_run_too(jumps: Path, tmp_path: Path) -> None:
     found = recorded(tmp_path, jumps, "exec", 4, fails=True, exclude=UNRECORDED)
     assert sorted(calls(one)["leaf"] for one in found) == [2, 4]

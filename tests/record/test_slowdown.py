@@ -11,6 +11,7 @@ from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import TracerChoice
 from perflaw.store.experiment import open_experiment
 from perflaw.types import Clock, Losses, Machine, Run
+from tests.record.test_hooks import HOOKS, built, recorded
 
 MACHINE = Machine(2, 0.0, 900, 100, 0, 0, 0, 0, 0, before_ns=50, tracer_start_ns=100, after_ns=50)
 RUN = Run(
@@ -41,6 +42,21 @@ def test_a_program_took_at_least_what_its_calls_take_if_they_do_nothing(own_ns):
     assert replace(calls, clock=replace(calls.clock, own_ns=600)).slowdown == RUN.slowdown
     unknown = replace(calls, clock=replace(calls.clock, call_ns=0), machine=replace(MACHINE, before_ns=0, after_ns=0))
     assert unknown.slowdown == (100 if own_ns > 1090 else pytest.approx(1000 / (1100 - own_ns)))
+
+
+def test_recorded_calls_take_the_mean_of_the_calibration_and_not_its_shortest_trial():
+    busy = replace(RUN, calls=4, clock=replace(RUN.clock, event_ns=5, call_ns=2, recorded_call_ns=32))
+    assert busy.slowdown == pytest.approx(1000 / (500 - 4 * (32 - 2 - 5)))
+
+
+@pytest.mark.parametrize("flags", [(), (HOOKS,)], ids=["injected", "hooks"])
+def test_compiled_programs_measure_what_a_call_takes_and_what_waiting_for_the_recorder_takes_of_the_cpu(
+    tmp_path, flags
+):
+    (recording,) = recorded(tmp_path, built(tmp_path, "jumps.c", "-O1", *flags), "tail", 50000)
+    clock = recording.run.clock
+    assert 0 < clock.call_ns < clock.recorded_call_ns
+    assert recording.run.calls * clock.event_ns / 2 < clock.own_ns - clock.waited_ns < recording.run.machine.cpu_ns
 
 
 @pytest.mark.parametrize("tracer", ["native", "python"])

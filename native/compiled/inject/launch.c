@@ -29,6 +29,7 @@
 __attribute__((constructor)) static void begin(void) {
     const char *wanted = setting("PERFLAW_TARGET_INJECT");
     if (!*wanted || !process_prepare()) return;
+    recording.entered_ns = cpu_of_process_ns();
     const char *trouble = modules_inject(wanted, write_jumps);
     if (trouble && process_begin()) define_text("inject", trouble);
 }

@@ -43,7 +43,7 @@ int ring_create(Ring *ring, const char *path, uint32_t capacity);
 const char *ring_obstacle(int error);
 /* Whether there is room for one more record, by how far the reader has come. 0 too if the reader asked to stop. */
 int ring_has_room(Ring *ring);
-/* Wait for room for at most ten seconds, while process `reader` lives (0: it is not known). NULL when there is room,
+/* Wait until a quarter of the ring is free, for at most ten seconds, while process `reader` lives (0: it is not known). NULL when there is room,
  * else why there is none. */
 const char *ring_wait(Ring *ring, int reader);
 

@@ -77,6 +77,11 @@ def examine() -> list[Finding]:
         f"{refused[0]}; {refused[1]}" if refused else "perflaw attach PID: those of one's own, with a Python from above"
     )
     findings.append(Finding("Python programs that run already", refused is None, detail))
+    if not command:
+        detail = "no C compiler found for the library that is loaded into them; apt-get install -y gcc libc6-dev"
+    elif not refused:
+        detail = "perflaw attach PID: those of one's own that are linked dynamically; from within their container"
+    findings.append(Finding("compiled programs that run already", bool(command) and refused is None, detail))
 
     what = "calls of C and C++ functions"
     if sys.platform != "linux":

@@ -107,7 +107,8 @@ def describe(
     own_ns = known.ended.own_ns if known.ended else 0
     call_ns = known.cpu_ns.get("call", 0)
     own = own_ns, waited_ns, counting_ns, counted_ns
-    clock = Clock(name, tick, event_ns, *own, execution.cpu_ns, profiled, call_ns)
+    recorded_ns = known.cpu_ns.get("recorded_call", 0)
+    clock = Clock(name, tick, event_ns, *own, execution.cpu_ns, profiled, call_ns, recorded_ns)
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine
@@ -119,6 +120,8 @@ def describe(
             after_ns = max(0, machine.cpu_ns - released_ns)
         heap = heap_costs() if name != "fake" and known.collections and known.collections.blocks else None
         machine = replace(machine, before_ns=before_ns, tracer_start_ns=start_ns, after_ns=after_ns, heap=heap)
+    elif machine is not None and "tracer_start" in cpu_ns:
+        machine = replace(machine, tracer_start_ns=cpu_ns["tracer_start"])
     if machine is not None and name != "fake" and CPU in known.metrics.values() and calls >= MIN_WATCHED_CALLS:
         machine = replace(machine, losses=watch_losses())
     return Run(

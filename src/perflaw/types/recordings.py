@@ -136,6 +136,8 @@ class Clock:
     """How long the interpreter runs the program's own code while the tracer is there, in % of what it takes alone."""
     call_ns: int = 0
     """What a call of a function that does nothing takes without the tracer, by calibration; 0 where that is unknown."""
+    recorded_call_ns: int = 0
+    """CPU time of such a call that is recorded, the mean of the calibration; 0 where that is unknown."""
 
     @property
     def exact_ns(self) -> float:
@@ -354,6 +356,9 @@ class Run:
         cpu_ns = machine.cpu_ns if machine else clock.cpu_ns
         if cpu_ns > 0:
             whole, own = cpu_ns, own - clock.waited_ns + (machine.tracer_start_ns if machine else 0)
+            if clock.recorded_call_ns:
+                # Stamps leave out what a call takes in a quiet moment, which is less than the CPU time that calls take.
+                own += (clock.recorded_call_ns - clock.call_ns - clock.event_ns) * self.calls
             outside_ns = machine.before_ns + machine.after_ns if machine else 0
             if clock.counting_ns:
                 # Caches and neighbours lengthen counting as much as the code that is counted, and both fit the CPU time.

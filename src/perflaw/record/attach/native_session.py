@@ -25,7 +25,7 @@ from perflaw.errors import TargetError
 from perflaw.record.attach.directory import build_of, free_agent, left_behind
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, Patching
-from perflaw.record.attach.process import NativeProgram, mapped_files
+from perflaw.record.attach.process import NativeProgram, image_of, mapped_files
 from perflaw.record.attach.session import (
     END_S,
     Attached,
@@ -41,6 +41,7 @@ from perflaw.record.compiled.branches import require_branches
 from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
 from perflaw.record.compiled.inject.choice import LIBRARIES
 from perflaw.record.compiled.selection import Globs
+from perflaw.record.machine import stat_of
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.saving import RunContext
@@ -87,6 +88,7 @@ def record_native(
     with SignalRelay() as relay, claim:
         patching, opened = Patching(program.pid, np.empty(0, JUMP)), list[Patching]()
         try:
+            image = image_of(program.pid)
             with lock(spool) as held:
                 given = {
                     **settings.for_tracer(spool, seed),
@@ -106,17 +108,17 @@ def record_native(
                     patching.rows = _jumps(reader, spool, program.pid)
                     patching.enable()
                     (spool / "written").touch()  # from now on what the jumps lead to records
-                    follow = partial(_follow, spool, patching, opened)
+                    follow = partial(_follow, spool, image, patching, opened)
                     cpu_ns = read_on(reader, program.pid, relay, seconds, follow)
                 except BaseException:
                     discard(claim.folder)
                     raise
             # The recording ends before the jumps go: a call within which calls were missed must not end in it.
             wall_ns = time.perf_counter_ns() - begun
-            read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
+            read_until(reader, partial(_is_over, reader, program.pid, image), END_S)
         finally:
             with suppress(OSError, TargetError):  # it has ended, also just now: what completed is kept
-                for jumps in (patching, *opened) if is_running(program.pid) else ():
+                for jumps in (patching, *opened) if image_of(program.pid) == image else ():
                     jumps.disable()
         stopped_ms = max(thread.stopped_ms, *(jumps.stopped_ms for jumps in (patching, earlier, *opened)))
         context = RunContext(claim, tracer, settings, features)
@@ -130,13 +132,19 @@ def _jumps(reader: HooksReader, spool: Path, pid: int) -> NDArray[np.void]:
     return _rows(file) if file.exists() else np.empty(0, JUMP)
 
 
-def _follow(spool: Path, patching: Patching, opened: list[Patching]) -> None:
-    """Write the jumps of libraries that the program has opened since."""
+def _is_over(reader: HooksReader, pid: int, image: bytes) -> bool:
+    """Whether the program has ended the recording, or cannot: it ended itself, is another one, or is stopped by a signal."""
+    return definitions(reader).ended is not None or image_of(pid) != image or stat_of(pid)[:1] == ["T"]
+
+
+def _follow(spool: Path, image: bytes, patching: Patching, opened: list[Patching]) -> bool:
+    """Write the jumps of libraries that the program has opened since. Whether it is still the same program."""
     file = spool / f"jumps-{len(opened) + 1}"
     if file.exists():
         opened.append(Patching(patching.pid, _rows(file)))
         with suppress(OSError, TargetError):  # it has ended just now
             opened[-1].enable()
+    return image_of(patching.pid) == image
 
 
 def _rows(file: Path) -> NDArray[np.void]:

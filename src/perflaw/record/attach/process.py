@@ -158,6 +158,10 @@ def _check_state(pid: int, what: str) -> None:
         raise TargetError(what, "it is stopped by a signal", f"kill -CONT {pid}")
     if pid == os.getpid():
         raise TargetError(what, "that is this perflaw itself", _LIST)
+    with suppress(OSError):  # it ended, or may not be looked at, which is said later
+        if not Path(f"/proc/{pid}/ns/pid").samefile("/proc/self/ns/pid"):
+            why = "it runs in another namespace of processes (a container), where this one has no number"
+            raise TargetError(what, why, "install perflaw there and attach from inside")
     if tracer := tracer_of(pid):
         why = f"process {tracer} traces it already (a debugger, strace?)"
         raise TargetError(what, why, f"ps -p {tracer}")
@@ -216,6 +220,13 @@ def mapped_files(pid: int) -> dict[str, int]:
             address = int(words[0].split("-")[0], 16)
             lowest[words[5]] = min(address, lowest.get(words[5], address))
     return lowest
+
+
+def image_of(pid: int) -> bytes:
+    """What tells the program in a process from another one that takes its place (exec); empty if it ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/auxv").read_bytes()
+    return b""
 
 
 def inside(pid: int, path: str) -> Path:

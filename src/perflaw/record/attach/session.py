@@ -249,19 +249,20 @@ def await_begin(
 
 
 def read_on(
-    reader: NativeReader, pid: int, relay: SignalRelay, seconds: float | None, follow: Callable[[], None] = lambda: None
+    reader: NativeReader, pid: int, relay: SignalRelay, seconds: float | None, follow: Callable[[], bool] = lambda: True
 ) -> int:
     """Read records for these seconds, or until a signal comes or the process ends; returns its CPU time meanwhile, ns.
 
-    ``follow`` is called between two turns of reading.
+    ``follow`` is called between two turns of reading, and says whether to go on.
     """
     deadline = None if seconds is None else time.monotonic() + seconds
     before = now = cpu_ns_of(pid)
     while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(pid):
         if reader.step() < _FEW:
             time.sleep(reader.idle_s)
-        follow()
         now = max(now, cpu_ns_of(pid))
+        if not follow():
+            break
     return now - before
 
 

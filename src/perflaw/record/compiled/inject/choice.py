@@ -8,12 +8,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from perflaw.record.compiled.elf import SYSTEM
 from perflaw.record.compiled.inject.tables import NO_PATCHES, module_patches
 from perflaw.record.compiled.selection import Globs, SizeAndNames, functions
 
 PROGRAM, LIBRARIES = "program", "libraries"
 """What a program asks patches for: itself, or also the libraries that it loads."""
+SYSTEM, LOCAL = ("/usr/", "/bin/", "/sbin/", "/lib"), "/usr/local/"
+"""Where the programs of the system are; below the last one a person's own are."""
 LEFT_ALONE: Final = (
     *("libc.so", "libc-", "ld-", "libpthread", "libdl", "librt.", "librt-", "libgcc_s"),
     *("linux-vdso", "linux-gate", "libperflaw_"),
@@ -49,7 +50,9 @@ class Injection:
 
     def table(self, module: Path) -> bytes:
         """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""
-        if not self.globs.select and module != self.program and str(module).startswith(SYSTEM):
+        place = str(module)
+        is_system = place.startswith(SYSTEM) and not place.startswith(LOCAL)
+        if not self.globs.select and module != self.program and is_system:
             return NO_PATCHES
         if module != self.program and not self._may_have(module):
             return NO_PATCHES

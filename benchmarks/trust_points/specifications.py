@@ -212,6 +212,36 @@ def missing_otherwise(folder: Path, number: int) -> Answer:
     return Answer(" | ".join(said), said == [absent, f"{absent}; prog.Scales.weigh is: was it moved?"])
 
 
+def renamed_or_not_called(folder: Path, number: int) -> Answer:
+    """Of a function with another name, and of one that is there and not called, neither is said to be so."""
+    recorded(folder, KINDS, number, ("old", 3, ""))
+    program = folder / "prog.py"
+    program.write_text(
+        program.read_text()
+        .replace("rank(", "arrange(")
+        .replace("    weigh(draw", "    draw.randint(1, 2) or weigh(draw")
+    )
+    perflaw(
+        folder,
+        "record",
+        "-e",
+        "new",
+        "--collect",
+        "paths",
+        "--vary",
+        f"s={number},{number + 1}",
+        "--",
+        program.name,
+        "{s}",
+    )
+    found = verdicts(folder, "new")
+    reasons = {one["component"]: one["message"] for one in found}
+    said = [reasons.get(f"prog.{name}", "") for name in ("rank", "weigh")]
+    absent = "not in the new recordings: not called, or no longer there"
+    others = {one["component"] for one in found if one["verdict"] == "out of scope"} - {"prog.rank", "prog.weigh"}
+    return Answer(f"{said}, out of scope {others}", said == [absent, absent] and not others)
+
+
 def exported(folder: Path, number: int) -> Answer:
     """The exported tests fail where a check does, and nowhere else; the YAML is short."""
     recorded(folder, STORE, number, ("old", 3, ""), ("new", 3, "half"))
@@ -294,6 +324,7 @@ POINTS: tuple[Point, ...] = (
     Point(16, "the documented example", documented),
     Point(17, "left out by --select", why_missing),
     Point(17, "removed, or moved", missing_otherwise),
+    Point(17, "renamed, or there and not called", renamed_or_not_called),
     Point(18, "exported tests agree with check", exported),
     Point(19, "in C long functions go first, and what tracing distorts is recorded alone", recorded_alone),
     Point(20, "words of conditions", documented),

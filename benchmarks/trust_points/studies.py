@@ -117,6 +117,28 @@ def _maps_no_corner(document: dict[str, object]) -> bool:
     return all(surface[kind][0][y][x] is None for kind in ("measured", "expected") for y, x in cells)
 
 
+def two_reasons(folder: Path, number: int) -> Answer:
+    """A mode is refused, and large sums for another reason: both are left alone, and each reason is told once."""
+    program = """
+    import json, sys
+    a, b, mode = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    if mode == "fast": sys.exit(f"no fast mode here, {a} is not looked at")
+    if a + b > 12: sys.exit(f"too large: {a + b}")
+    print(json.dumps({"rate": 10 + 3 * a + b + 5 * (mode == "safe")}))
+    """
+    knobs = "\n".join(f"  {name}: {{type: int, range: [1, 8], apply: {{arg: '{{}}'}}}}" for name in "ab")
+    knobs += "\n  mode: {type: categorical, values: [fast, safe, plain], apply: {arg: '{}'}}"
+    study(folder, program, "prog.py {args}", knobs, more="policy: law\ntrials: 40\n")
+    document, told = explored(folder, number)
+    later = _valid(document)[20:]
+    surface: Any = document["surface"]
+    fast = surface["facet_values"].index("fast") if surface["facet"] == "mode" else None
+    no_map = fast is None or all(cell is None for row in surface["expected"][fast] for cell in row)
+    once = told.count("invalid: ") == 2 and "no fast mode" in told and "too large" in told
+    words = f"{later.count(False)} of {len(later)} later trials refused, map of fast empty: {no_map}. {told}"
+    return Answer(words, later.count(False) <= 4 and once and no_map)
+
+
 def without_noise(folder: Path, number: int) -> Answer:
     """A size that follows from three settings: no noise, and one setting is far stronger than the others."""
     program = """
@@ -217,6 +239,7 @@ POINTS: tuple[Point, ...] = (
     Point(22, "a program that takes 7 and 8 for 6 is found out where it is asked", silently_limited),
     Point(23, "a target that rounds to two digits: every trial counts, at the setting read back", rounded),
     Point(24, "a refused corner is left alone after 15 trials", refused_region),
+    Point(24, "a refused mode and refused sums are left alone after 20 trials, each reason told once", two_reasons),
     Point(25, "two processes were busy in every trial", always_busy),
     Point(26, "predict of the study and of its law file are the same, 4.3 MB", one_law),
     Point(26, "rates that follow no setting: no law in it is written", no_law),

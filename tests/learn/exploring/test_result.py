@@ -1,5 +1,6 @@
 """The result of a study: best, robust, front, hidden locks, warnings; truth is found, and nothing where there is none."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -152,6 +153,35 @@ def test_reasons_that_differ_in_numbers_are_one_and_maps_leave_out_what_never_wo
         for cell in [row[-1] for row in one] if across else one[-1]:
             assert values[-1] == sizes[-1] and cell is None
     assert any(cell is not None for one in found.surface.expected for row in one for cell in row)
+
+
+def test_maps_leave_out_a_region_that_failed_though_each_of_its_settings_works_elsewhere(forty):
+    surface = study_result(forty.study, forty.trials, made.space()).surface
+
+    def corner(place):
+        return place[surface.x] > surface.x_values[len(surface.x_values) // 2 - 1] and (
+            place[surface.y] > surface.y_values[len(surface.y_values) // 2 - 1]
+        )
+
+    trials = [
+        replace(one, valid=False, metrics={}, reason="too large") if corner(one.configuration) else one
+        for one in forty.trials
+    ]
+    failed = [one.configuration for one in trials if not one.valid]
+    assert 3 < len(failed) < len(trials) / 2
+    found = study_result(forty.study, trials, made.space()).surface
+    named = (found.facet, found.y, found.x)
+    for facet, y, x in itertools.product(found.facet_values, found.y_values, found.x_values):
+        here = [
+            one
+            for one in failed
+            if all(one.get(name, value) == value for name, value in zip(named, (facet, y, x), strict=True))
+        ]
+        if here and not corner(dict(zip(named, (facet, y, x), strict=True))):
+            continue
+        cell = found.expected[found.facet_values.index(facet)][found.y_values.index(y)][found.x_values.index(x)]
+        assert cell is None or not here
+    assert any(cell is not None for one in found.expected for row in one for cell in row)
 
 
 def test_a_machine_that_is_busy_in_every_trial_is_told(forty):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import HIGH, LOW
-from perflaw.learn.exploring.acquisition import supported
+from perflaw.learn.exploring.acquisition import supported, validity
 from perflaw.learn.exploring.gaussian_process import Surrogate, fit_surrogate
 from perflaw.learn.exploring.importance import main_knobs
 from perflaw.learn.exploring.observations import (
@@ -281,6 +281,8 @@ def undominated(scores: Array) -> NDArray[np.bool_]:
 T = TypeVar("T")
 MAX_LEVELS, MAX_MAPS = 12, 6
 """Largest numbers of levels along an axis of the map, and of maps."""
+LIKELY_VALID = 0.5
+"""The map has an expectation where the configuration is at least as likely to work as not."""
 
 
 def surface(
@@ -290,7 +292,8 @@ def surface(
 
     The axes are the two ordered knobs that matter most, with the one of more levels across; the maps are the settings of the
     next knob of any kind. In cells where nothing was measured, the law's expectation stands alone, with the other knobs as in
-    the best configuration; it is None where a configuration is invalid, and for settings that never worked.
+    the best configuration; it is None where a configuration is invalid or likely to be, by the trials that failed, and for
+    settings that never worked.
     """
     order = main_knobs(importance) if importance and importance.shares else [knob.name for knob in space.knobs]
     knobs = {knob.name: knob for knob in space.knobs if len(levels_of(space, knob)) > 1}
@@ -330,6 +333,10 @@ def surface(
         for place, (cell, each) in enumerate(zip(cells, settings, strict=True))
         if dead.isdisjoint(zip(names, cell, strict=True)) and not space.valid(each)
     ]
+    if valid and failed:
+        good, bad = (units([trial.configuration for trial in some], space) for some in (rows, failed))
+        works = validity(good, bad, units([settings[place] for place in valid], space), ordered_knobs(space), 0)
+        valid = [place for place, likely in zip(valid, works.tolist(), strict=True) if likely >= LIKELY_VALID]
     expected: list[float | None] = [None] * len(cells)
     if valid:
         means, _ = field.law.predict(units([settings[place] for place in valid], space))

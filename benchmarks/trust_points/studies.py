@@ -118,7 +118,10 @@ def _maps_no_corner(document: dict[str, object]) -> bool:
 
 
 def two_reasons(folder: Path, number: int) -> Answer:
-    """A mode is refused, and large sums for another reason: both are left alone, and each reason is told once."""
+    """A mode is refused, and large sums for another reason, each told once; 44 % of all settings are refused.
+
+    The best settings lie beside refused ones, so those are tried; the mode, which never works, hardly again.
+    """
     program = """
     import json, sys
     a, b, mode = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
@@ -131,12 +134,14 @@ def two_reasons(folder: Path, number: int) -> Answer:
     study(folder, program, "prog.py {args}", knobs, more="policy: law\ntrials: 40\n")
     document, told = explored(folder, number)
     later = _valid(document)[20:]
+    trials: Any = document["trials"]
+    again = sum(trial["configuration"]["mode"] == "fast" for trial in trials[20:])
     surface: Any = document["surface"]
     fast = surface["facet_values"].index("fast") if surface["facet"] == "mode" else None
     no_map = fast is None or all(cell is None for row in surface["expected"][fast] for cell in row)
     once = told.count("invalid: ") == 2 and "no fast mode" in told and "too large" in told
-    words = f"{later.count(False)} of {len(later)} later trials refused, map of fast empty: {no_map}. {told}"
-    return Answer(words, later.count(False) <= 4 and once and no_map)
+    words = f"{later.count(False)} of {len(later)} later trials refused, fast tried {again} times, map empty: {no_map}. {told}"
+    return Answer(words, again <= 2 and later.count(False) <= 7 and once and no_map)
 
 
 def without_noise(folder: Path, number: int) -> Answer:
@@ -239,7 +244,11 @@ POINTS: tuple[Point, ...] = (
     Point(22, "a program that takes 7 and 8 for 6 is found out where it is asked", silently_limited),
     Point(23, "a target that rounds to two digits: every trial counts, at the setting read back", rounded),
     Point(24, "a refused corner is left alone after 15 trials", refused_region),
-    Point(24, "a refused mode and refused sums are left alone after 20 trials, each reason told once", two_reasons),
+    Point(
+        24,
+        "a mode that never works is left alone after 20 trials, of refused sums few are tried, each reason told once",
+        two_reasons,
+    ),
     Point(25, "two processes were busy in every trial", always_busy),
     Point(26, "predict of the study and of its law file are the same, 4.3 MB", one_law),
     Point(26, "rates that follow no setting: no law in it is written", no_law),

@@ -129,3 +129,16 @@ def test_candidates_are_compared_under_their_own_workload():
     heavy, light = best[:, GRID[:, 2] == 1.0], best[:, GRID[:, 2] == 0.0]
     assert best.shape[1] == len(GRID) and (light.min(axis=1) > heavy.max(axis=1)).all()
     assert reference(law, GRID[:40], GRID, np.zeros(3, dtype=bool)).shape[1] == 1
+
+
+@pytest.mark.parametrize("failures", [1, 5])
+def test_a_setting_that_never_worked_is_left_after_a_few_failures_however_little_is_known_of_it(failures):
+    generator = np.random.default_rng(4)
+    ordered = np.array([True, False])
+    good = np.column_stack([generator.random(12), generator.integers(0, 2, 12) / 2])
+    failed = np.column_stack([generator.random(failures), np.ones(failures)])
+    at = np.column_stack([np.linspace(0, 1, 20), np.repeat([0.0, 1.0], 10)])
+    usable = validity(good, failed, at, ordered, 0)
+    assert usable[:10].min() > 0.5
+    gain = acquisition(np.zeros((1, 20)), np.where(at[:, 1] == 1.0, 9.0, 0.1)[None], np.zeros((1, 1)), usable)
+    assert (gain[10:].max() > gain[:10].max()) == (failures == 1)

@@ -24,8 +24,9 @@ COMPARED_TARGETS, COMPARED_WORKLOADS = 8, 32
 """Largest numbers of configurations and workloads that are compared; with more workloads, all have the same reference."""
 VALIDITY_DRAWS = 6
 """Draws of the hyperparameters for the validity of configurations, where less accuracy is needed."""
-MIN_VALIDITY = 0.02
-"""Smallest probability that a configuration is a data point: failures may have other causes."""
+MIN_VALIDITY, HOPELESS = 0.02, 0.1
+"""Smallest probability that a configuration is a data point: failures may have other causes. Below the second one it is not
+tried while others may be better: what was never measured may always be better than anything, however often it failed."""
 MAX_LIKELY = 120
 """Number of candidates that are drawn jointly: those that are most likely to be better."""
 LAWS = 40
@@ -75,7 +76,7 @@ def acquisition(means: Array, sds: Array, best: Array, usable: Array) -> Array:
 
     Where the law expects no improvement at all, the upper end of a wide interval shows where the law may be wrong.
     """
-    gain = expected_improvement(means, sds, best) * usable
+    gain = np.where(usable < HOPELESS, 0.0, expected_improvement(means, sds, best) * usable)
     if gain.max() > NEGLIGIBLE:
         return np.asarray(gain)
     upper = (means + WIDE * sds - best).mean(axis=0)
@@ -107,7 +108,9 @@ def reference(law: Surrogate, x: Array, at: Array, workload: Mask) -> Array:
 def validity(good: Array, failed: Array, at: Array, ordered: Mask, seed: int) -> Array:
     """Return the probability (m,) that points (m, d) are data points, after ``good`` (n, d) and ``failed`` (k, d) trials.
 
-    A Gaussian process on labels ±1 (least-squares classification; Rasmussen and Williams, §6.5); 1 without failures.
+    A Gaussian process on labels ±1 (least-squares classification; Rasmussen and Williams, §6.5); 1 without failures. Where
+    nothing ever worked with a setting of a knob without an order, it is the posterior mean after so many failures alone
+    (Jeffreys' prior): one failure says little of a setting, and five say that it does not work.
     """
     if not failed.shape[0]:
         return np.ones(at.shape[0])
@@ -117,6 +120,10 @@ def validity(good: Array, failed: Array, at: Array, ordered: Mask, seed: int) ->
     law = fit_surrogate(np.concatenate([good, failed]), ordered, labels, 1.0, seed, draws=VALIDITY_DRAWS)
     means, sds = law.predict(at)
     above = probability_above(means, np.hypot(sds, 0.2), law.scale.to(np.zeros(1))[0])
+    for knob in np.flatnonzero(~ordered):
+        for setting in np.setdiff1d(failed[:, knob], good[:, knob]):
+            alone = 0.5 / (np.count_nonzero(failed[:, knob] == setting) + 1.0)
+            above = np.where(at[:, knob] == setting, alone, above)
     return np.asarray(np.clip(above, MIN_VALIDITY, 1.0))
 
 

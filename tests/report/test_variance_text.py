@@ -16,6 +16,7 @@ from perflaw.types.variance import (
     Part,
     Pattern,
     PatternNode,
+    Step,
     Variance,
     VaryingLatency,
 )
@@ -66,6 +67,20 @@ def test_long_names_keep_whole_words_in_deep_patterns(monkeypatch, columns):
     # The sources are in a column of their own, or below the names.
     assert sum("30 % (1)" in line for line in lines) == sum("30 % (11)" in line for line in lines) == 1
     assert ("comes from" in lines[0]) == (columns == 80)
+
+
+def test_call_paths_are_broken_between_calls(monkeypatch):
+    """Of a budget's row in 60 columns, each line ends behind a call."""
+    monkeypatch.setenv("COLUMNS", "60")
+    view = variance_factory.server()[0]
+    explanation = next(iter(view.explanations.values()))
+    path = tuple(Step("app.handle", 0, 0, f"app.__{name}__") for name in ("call", "next", "enter", "len", "iter"))
+    row = replace(explanation.budget.rows[0], path=path, component=Component("app.__iter__"))
+    budget = replace(explanation.budget, rows=(row, *explanation.budget.rows[1:]))
+    found = replace(view.variance, explanation=replace(explanation, budget=budget))
+    screen = variance_screen(variance_document(found, []), False)
+    assert max(map(len, screen.splitlines())) <= 60
+    assert all(f"__{name}__" in screen for name in ("call", "next", "enter", "len", "iter"))
 
 
 def test_the_latency_of_a_coroutine_is_rendered_from_the_printed_document():

@@ -76,7 +76,7 @@ def text_table(
 
 def _with_broken_names(rows: Sequence[Sequence[str]], names: Mapping[int, Sequence[str]]) -> list[list[str]]:
     """The rows with the cells of the columns ``names`` broken to equal parts of what the other columns leave."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(len(line) for cell in column for line in cell.split("\n")) for column in zip(*rows, strict=True)]
     taken = sum(size for index, size in enumerate(widths) if index not in names)
     room = (width() - taken - _GAP * (len(widths) - 1)) // len(names)
     return [
@@ -136,7 +136,7 @@ def broken(text: str, separators: str | Sequence[str], width: int) -> str:
     """
     several = [separators] if isinstance(separators, str) else list(separators)
     lines = _lines(_KEPT.sub(_GLUE, text), several, max(width, _MIN_COLUMN))
-    return "\n ".join(line.strip(" ") for line in lines).replace(_GLUE, " ")
+    return "\n ".join(line.strip(" " + _GLUE) for line in lines).replace(_GLUE, " ")
 
 
 def _lines(text: str, separators: list[str], width: int, used: int = 0) -> Iterator[str]:

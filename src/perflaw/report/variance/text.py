@@ -218,7 +218,6 @@ def shown_change(change: PatternChange, unit: str) -> Document:
 
 
 MAX_ROWS, MAX_CONTEXTS, MAX_EXEMPLARS, MAX_FEATURES = 12, 3, 3, 4
-_NAME_WIDTH = 32
 
 
 def variance_screen(document: Document, colour: bool) -> str:
@@ -310,15 +309,17 @@ def _budget(document: Document, colour: bool) -> str:
             [
                 percent(row["share"]),
                 NOTHING if ends == "unknown" else ends,
-                broken(printable(name), " > ", column(_NAME_WIDTH)),
+                name,
                 percent(row["cf_net"]),
-                row["mechanism"],
+                row["mechanism"] if width() >= WIDTH else broken(row["mechanism"], " ", 0),
                 percent(row["off_cpu"]),
             ]
         )
     headings = ["share", f"({WORDS})", "where", "of variance", "because of", "off CPU"]
+    if width() < WIDTH:
+        headings = [heading.replace(" ", "\n") if heading in headings[3:] else heading for heading in headings]
     text = paragraph(f"a call beyond p99 costs {more} more than one near the median:")
-    text += text_table(headings, rows, right=(0, 3, 5), colour=colour)
+    text += text_table(headings, rows, right=(0, 3, 5), colour=colour, names={2: (">", ".", "_")})
     left = budget[MAX_ROWS:]
     if left:
         text += f"{len(left)} more with {percent(sum(row['share'] for row in left))} together (--json holds all)\n"

@@ -2,13 +2,14 @@
 
 The program (tests/programs/busy.cc) has three threads that recurse, throw and jump, and checks every result itself. Each cycle
 attaches, records for a tenth of a second and detaches. Then one recording stays while the jumps of four functions are written
-and taken back, CHANGES times each. No result may be wrong, all cycles have to succeed, the program has to be as fast
-afterwards as before within 1 %, its memory after the last cycle as after the tenth within 100 kB, and its threads may be
-stopped for 20 ms at most each time.
+and taken back, CHANGES times each. No result may be wrong, all cycles have to succeed, a round has to take the CPU time
+afterwards that it took before within 1 % (in turns with a second program that is left alone), its memory after the last cycle
+has to be that after the tenth within 100 kB, and its threads may be stopped for 20 ms at most each time.
 """
 
 from __future__ import annotations
 
+import signal
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from churn import resident
-from shared import Bars
+from shared import Bars, change_beside, cpu_ns_of
 
 from perflaw.record.attach.native_session import record_native
 from perflaw.record.attach.patching import JUMP, Patching
@@ -29,7 +30,7 @@ from perflaw.store.experiment import open_experiment
 PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "busy.cc"
 STOP_MS, SLOWER = 20.0, 0.01
 FUNCTIONS = ("fibonacci", "catcher", "lander", "floating")
-SAMPLE_S, SAMPLES = 0.25, 40
+SAMPLE_S, SAMPLES = 0.1, 100
 WARM, RISE_KB = 10, 100.0
 
 
@@ -44,26 +45,25 @@ class Busy:
         assert self.process.stdout
         return self.process.stdout.readline()
 
-    def done(self) -> tuple[int, float]:
-        """Rounds done so far, and the CPU time of the process, s."""
+    def done(self) -> tuple[int, int]:
+        """Rounds done so far, and the CPU time of the process, ns."""
         assert self.process.stdin
         self.process.stdin.write("?")
         self.process.stdin.flush()
         rounds = int(self._line())
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return rounds, (int(fields[11]) + int(fields[12])) / 100
+        return rounds, cpu_ns_of(self.process.pid)
 
-    def speed(self) -> float:
-        """Rounds a second of CPU time that a tenth of the samples exceed: other programs only ever slow it down."""
-        speeds = []
-        for _ in range(SAMPLES):
-            rounds, cpu = self.done()
-            time.sleep(SAMPLE_S)
-            more, later = self.done()
-            speeds.append((more - rounds) / max(later - cpu, 0.01))
-        return statistics.quantiles(speeds, n=10)[-1]
+    def cost(self) -> float:
+        """CPU time of a round, ns, while the other program is stopped."""
+        self.process.send_signal(signal.SIGCONT)
+        rounds, cpu = self.done()
+        time.sleep(SAMPLE_S)
+        more, later = self.done()
+        self.process.send_signal(signal.SIGSTOP)
+        return (later - cpu) / max(more - rounds, 1)
 
     def end(self) -> str:
+        self.process.send_signal(signal.SIGCONT)
         return self.process.communicate("")[0].strip()
 
 
@@ -76,23 +76,32 @@ def main(cycles: int = 100, changes: int = 3000) -> None:
         pid = busy.process.pid
         program = native_program(pid)
         assert program
-        before, stops, memory = busy.speed(), [], []
-        for cycle in range(cycles):
-            done = record_native(open_experiment(f"cycle{cycle}", folder), program, RecordSettings(), {}, 0.1)
-            assert done.alive
-            assert done.outcome.run.calls, done.outcome.run
-            stops.append(done.stopped_ms)
-            memory.append(resident(pid))
-        after = busy.speed()
+        control, stops, memory = Busy(folder / "busy"), list[float](), list[int]()
+
+        def attach() -> None:
+            control.process.send_signal(signal.SIGSTOP)
+            busy.process.send_signal(signal.SIGCONT)
+            for cycle in range(cycles):
+                done = record_native(open_experiment(f"cycle{cycle}", folder), program, RecordSettings(), {}, 0.1)
+                assert done.alive
+                assert done.outcome.run.calls, done.outcome.run
+                stops.append(done.stopped_ms)
+                memory.append(resident(pid))
+
+        for process in (busy, control):
+            process.process.send_signal(signal.SIGSTOP)
+        slower = change_beside(busy.cost, control.cost, SAMPLES, attach)
+        busy.process.send_signal(signal.SIGCONT)
+        control.end()
         print(f"attached and detached: {len(stops)} of {cycles}")
         words = bars.check("stopped for, median", statistics.median(stops), STOP_MS)
         print(f"stopped for: median {statistics.median(stops):.1f} ms, at most {max(stops):.1f} ms  {words}")
         rise = (memory[-1] - memory[min(WARM, len(memory)) - 1]) * 1024
         words = bars.check("memory, kB", rise, RISE_KB)
         print(f"memory: {rise:+.0f} kB from cycle {min(WARM, len(memory))} to cycle {len(memory)}  {words}")
-        words = bars.check("slower afterwards", before / after - 1, SLOWER)
-        print(f"slower afterwards by {before / after - 1:.1%}  {words}")
-        toggle(busy, folder, changes, bars)
+        print(f"slower afterwards by {slower}  {slower.verdict(bars, 'slower afterwards', SLOWER)}")
+        if changes:
+            toggle(busy, folder, changes, bars)
         said = busy.end()
         print(f"{said}  {bars.check('wrong results', int(said.split()[0]), 0)}")
     bars.leave()

@@ -4,8 +4,8 @@
 
 Each server answers the same requests round after round: plainly, while all of its functions are recorded that can be patched,
 after the detach, after a recorder was killed, and until it is killed itself within a recording. The digest of every round's
-answers has to be that of the first. Costs are CPU time of the server for a round, the least of several rounds, as
-neighbours only add to it. Of sqlite3 the functions of its library are recorded, of the others those of the program.
+answers has to be that of the first. Costs are CPU time of the server for a round, before and after the detach in turns with a
+second server that is left alone. Of sqlite3 the functions of its library are recorded, of the others those of the program.
 """
 
 from __future__ import annotations
@@ -25,17 +25,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 from redis_server import free_port
-from shared import Bars
+from shared import Bars, change_beside, cpu_ns_of
 
 from perflaw.record.attach.directory import left_behind
 from perflaw.record.attach.process import mapped_files
 from perflaw.record.compiled.inject.tables import counted_reasons, module_patches
 from perflaw.store.experiment import open_experiment
 
-ROUNDS, SECONDS, SLOWER, PATIENCE_S = 15, 8, 0.01, 300
-CPUCLOCK_SCHED = 2
-"""The kernel's number of the clock that counts all CPU time of a process."""
+ROUNDS, SECONDS, SLOWER, PATIENCE_S, PAIRS_S = 15, 8, 0.01, 300, 20
 Requests = Callable[[], bytes]
 """Makes all requests of a round, and gives their answers."""
 NGINX = """daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/error.log;
@@ -92,8 +91,10 @@ def nginx(folder: Path) -> Iterator[tuple[int, Requests]]:
         return re.sub(rb"(?m)^Date: .*$", b"", answers)
 
     with subprocess.Popen(["/usr/sbin/nginx", "-c", folder / "nginx.conf"], stderr=subprocess.DEVNULL) as server:
-        yield server.pid, requests
-        server.kill()
+        try:
+            yield server.pid, requests
+        finally:
+            server.kill()
 
 
 @contextmanager
@@ -127,8 +128,10 @@ def redis(folder: Path) -> Iterator[tuple[int, Requests]]:
         return answers
 
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
-        yield server.pid, requests
-        server.kill()
+        try:
+            yield server.pid, requests
+        finally:
+            server.kill()
 
 
 def statements(numbers: str) -> str:
@@ -151,8 +154,10 @@ def sqlite3(folder: Path) -> Iterator[tuple[int, Requests]]:
     )
     command = ["stdbuf", "-oL", "/usr/bin/sqlite3", str(folder / "database")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
-        yield shell.pid, lambda: until_quiet(shell, text)
-        shell.kill()
+        try:
+            yield shell.pid, lambda: until_quiet(shell, text)
+        finally:
+            shell.kill()
 
 
 @contextmanager
@@ -169,18 +174,15 @@ def mariadbd(folder: Path) -> Iterator[tuple[int, Requests]]:
         while subprocess.run([*client, "-e", "create database if not exists d"], stderr=subprocess.DEVNULL).returncode:
             time.sleep(0.3)
         with subprocess.Popen([*client, "d"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
-            yield server.pid, lambda: until_quiet(shell, text)
-            shell.kill()
-        server.kill()
+            try:
+                yield server.pid, lambda: until_quiet(shell, text)
+            finally:
+                shell.kill()
+                server.kill()
 
 
 SERVERS = {"nginx": nginx, "redis": redis, "sqlite3": sqlite3, "mariadbd": mariadbd}
 CHOICE = {"sqlite3": ["--select", "sqlite3*", "--select", "libsqlite3*"]}
-
-
-def cpu_ns_of(pid: int) -> int:
-    """CPU time of a process to the nanosecond, that of threads included that have ended."""
-    return time.clock_gettime_ns(~pid << 3 | CPUCLOCK_SCHED)
 
 
 class Load:
@@ -227,32 +229,35 @@ def coverage(name: str, pid: int) -> None:
 
 
 def measure(name: str, bars: Bars) -> None:
-    with tempfile.TemporaryDirectory() as place, SERVERS[name](Path(place)) as (pid, requests):
-        folder, load = Path(place), Load(pid, requests)
-        load.cost()
+    with (
+        tempfile.TemporaryDirectory() as place,
+        tempfile.TemporaryDirectory() as other,
+        SERVERS[name](Path(place)) as (pid, requests),
+        SERVERS[name](Path(other)) as left_alone,
+    ):
+        folder, load, control = Path(place), Load(pid, requests), Load(*left_alone)
         coverage(name, pid)
-        before, repeated = load.costs(), load.costs()
-        with attach(name, pid, folder, "whole", SECONDS) as recorder:
-            await_jumps(folder, "whole", load)
-            during = []
-            while recorder.poll() is None:
-                during.append(load.cost())
-            said = recorder.stderr.read() if recorder.stderr else ""
-        if recorder.returncode:
-            sys.exit(said)
+        during, said = list[float](), list[str]()
+
+        def record() -> None:
+            with attach(name, pid, folder, "whole", SECONDS) as recorder:
+                await_jumps(folder, "whole", load)
+                while recorder.poll() is None:
+                    during.append(load.cost())
+                said.append(recorder.stderr.read() if recorder.stderr else "")
+            if recorder.returncode:
+                sys.exit(said[0])
+
+        usual = statistics.median(load.cost() + control.cost() for _ in range(5)) / 2
+        rounds = int(np.clip(PAIRS_S * 1e3 / usual / 2, 40, 600))
+        slower = change_beside(load.cost, control.cost, rounds, record)
         [recording] = open_experiment("whole", folder).recordings()
-        stopped = re.findall(r"stopped for ([\d.]+) ms", said)[0]
-        after, again = load.costs(), load.costs()
+        stopped = re.findall(r"stopped for ([\d.]+) ms", said[0])[0]
         print(
-            f"  recorded {recording.run.calls:,} calls; stopped for {stopped} ms; CPU time of a round, ms: before",
-            end=" ",
+            f"  recorded {recording.run.calls:,} calls; stopped for {stopped} ms; CPU time of a round {usual:.1f} ms,"
+            f" meanwhile {statistics.median(during):.1f}; slower after the detach by {slower} in {rounds} pairs"
+            f" {slower.verdict(bars, f'{name}: slower afterwards', SLOWER)}; load {os.getloadavg()[0]:.0f}"
         )
-        print(
-            f"{before:.1f} {repeated:.1f}, meanwhile {statistics.median(during):.1f}, after {after:.1f} {again:.1f}",
-            end=" ",
-        )
-        slower = min(after, again) / min(before, repeated) - 1
-        print(f"({slower:+.1%}, {bars.check(f'{name}: slower afterwards', slower, SLOWER)})")
         killed(name, folder, load, bars)
         wrong = sum(load.digests.values()) - load.digests.most_common(1)[0][1]
         print(

@@ -7,13 +7,20 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
+from scipy import stats
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(__file__).parent / "programs"
 CACHE = ROOT / "build" / "bench"
+BLOCKS = 10
+CPUCLOCK_SCHED = 2
+"""The kernel's number of the clock that counts all CPU time of a process."""
 VERSIONS = ("3.11", "3.12", "3.13")
 
 
@@ -73,6 +80,54 @@ class Bars:
         for line in self.missed:
             print(f"missed: {line}")
         sys.exit(1 if self.missed else 0)
+
+
+def cpu_ns_of(pid: int) -> int:
+    """CPU time of a process to the nanosecond, that of threads included that have ended."""
+    return time.clock_gettime_ns(~pid << 3 | CPUCLOCK_SCHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Relative change of a cost, with its interval at 95 %."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.estimate:+.2%} ({self.low:+.2%} to {self.high:+.2%})"
+
+    def verdict(self, bars: Bars, what: str, bar: float) -> str:
+        """Whether the bar is kept or missed, or the interval is too wide to say."""
+        if self.low <= bar < self.high:
+            bars.missed.append(f"{what}: {self}, which does not decide about {bar:.0%}")
+            return f"≤ {bar:.0%} not decided"
+        return bars.check(what, self.estimate, bar)
+
+
+def change_beside(
+    cost: Callable[[], float], control: Callable[[], float], rounds: int, act: Callable[[], None]
+) -> Change:
+    """How much more a round costs after ``act``, beside a control that is left alone.
+
+    Rounds of both alternate, so that what the machine does meanwhile cancels in the ratio of a pair. The interval is
+    Student's, of the difference of the means of medians of BLOCKS blocks of pairs, because neighbouring pairs are alike.
+    """
+
+    def blocks() -> np.ndarray:
+        ratios = []
+        for number in range(rounds):
+            measured = [cost(), control()] if number % 2 else [control(), cost()][::-1]
+            ratios.append(np.log(measured[0] / measured[1]))
+        return np.array([np.median(block) for block in np.array_split(ratios, BLOCKS)])
+
+    before = blocks()
+    act()
+    after = blocks()
+    error = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / BLOCKS) * stats.t.ppf(0.975, 2 * BLOCKS - 2)
+    change = after.mean() - before.mean()
+    return Change(*(float(np.expm1(one)) for one in (change, change - error, change + error)))
 
 
 def median_ratio(values: Sequence[float], base: Sequence[float]) -> float:

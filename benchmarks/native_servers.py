@@ -1,17 +1,24 @@
 """nginx, redis-server, sqlite3 and mariadbd as Debian ships them (scripts/servers.sh installs them), attached under load.
 
-    python benchmarks/native_servers.py [SERVER...]
+    python benchmarks/native_servers.py [--laws] [SERVER...]
 
 Each server answers the same requests round after round: plainly, while all of its functions are recorded that can be patched,
 after the detach, after a recorder was killed, and until it is killed itself within a recording. The digest of every round's
 answers has to be that of the first. Costs are CPU time of the server for a round, before and after the detach in turns with a
 second server that is left alone. Of sqlite3 the functions of its library are recorded, of the others those of the program.
+
+With --laws, redis-server and mariadbd get requests of drawn sizes instead, and some functions are recorded: what is said of
+them is printed beside the bar. MariaDB's optimizer takes quadratic time for an AND of ``<>`` on a column that two indexes begin
+with, and linear time for the IN list of the same values (the shape of MySQL's bug 94296). Then the servers are recorded again
+and killed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import random
 import re
 import signal
 import socket
@@ -23,6 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +108,7 @@ def nginx(folder: Path) -> Iterator[tuple[int, Requests]]:
 @contextmanager
 def redis(folder: Path) -> Iterator[tuple[int, Requests]]:
     port = free_port()
+    (folder / "port").write_text(str(port))
     words = ["FLUSHALL"]
     for number in range(400):
         key, value = f"{number % 37}", "v" * (number * 31 % 900)
@@ -286,10 +295,111 @@ def killed(name: str, folder: Path, load: Load, bars: Bars) -> None:
     bars.check(f"{name}: recorder's status", recorder.returncode, 0)
 
 
+# ---- laws ----
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What a server is asked, and the law that is wanted of one of its functions."""
+
+    server: str
+    """Its name in SERVERS."""
+    name: str
+    """Experiment of its recording."""
+    request: Callable[[int], str]
+    """A request of this size: SQL, or a command."""
+    select: tuple[str, ...]
+    """Functions that are recorded; the law is that of the first."""
+    feature: str
+    """What the law is over."""
+    low: float
+    high: float
+    """How steep it is: the power of the feature, at the upper end of the data."""
+    sizes: tuple[int, int] = (40, 800)
+    """From and to, drawn evenly by their logarithm."""
+
+
+def _values(size: int, separator: str) -> str:
+    return separator.join(str(10**6 + 3 * number) for number in range(size))
+
+
+SELECT = "explain select 1 from r where"
+PARSE = ("mysql_parse", "SQL_SELECT::test_quick_select")
+LAWS = (
+    Law("redis", "range", lambda size: f"LRANGE numbers 0 {size}", ("addListRangeReply",), "arg4", 0.8, 1.2, (100, 20_000)),
+    Law("mariadbd", "in-list", lambda size: f"{SELECT} b in ({_values(size, ',')});", PARSE, "arg3", 0.1, 1.2),
+    Law("mariadbd", "and-of-unequal", lambda size: f"{SELECT} b <> {_values(size, ' and b <> ')};", PARSE, "arg3", 1.7, 2.3),
+)  # fmt: skip
+TABLE = """create table r(a int primary key, b int, c int, key(b), key bc(b, c));
+insert into r select seq, seq * 7, seq * 3 from seq_1_to_50000;"""
+
+
+def asked(law: Law, folder: Path) -> Callable[[str], object]:
+    """Something that makes a request, of a server that has what is asked for."""
+    if law.server == "redis":
+        port = int((folder / "port").read_text())
+
+        def command(text: str) -> object:
+            with connected(port) as connection:
+                connection.sendall(f"{text}\r\nQUIT\r\n".encode())
+                return list(iter(lambda: connection.recv(1 << 20), b""))
+
+        for first in range(0, 20_000, 1000):
+            command("RPUSH numbers " + " ".join(str(number) for number in range(first, first + 1000)))
+        return command
+    client = ["mariadb", "--no-defaults", "-S", str(folder / "socket"), "-u", "root", "-N", "-B", "d"]
+
+    def statement(text: str) -> object:
+        return subprocess.run(client, input=text, text=True, check=True, stdout=subprocess.DEVNULL)
+
+    statement(TABLE)
+    return statement
+
+
+def show_law(law: Law, bars: Bars) -> None:
+    """Record a server under its requests, print what is said of the function, and record it again until it is killed."""
+    with tempfile.TemporaryDirectory() as place, SERVERS[law.server](Path(place)) as (pid, _):
+        folder, draw = Path(place), random.Random(1)
+        ask = asked(law, folder)
+        low, high = law.sizes
+        chosen = [word for name in law.select for word in ("--select", name)]
+        command = [sys.executable, "-m", "perflaw", "attach", str(pid), *chosen]
+        with subprocess.Popen([*command, "-e", law.name, "--seconds", "12"], cwd=folder) as recorder:
+            while recorder.poll() is None:
+                ask(law.request(int(low * (high / low) ** draw.random())))
+        annotate = [sys.executable, "-m", "perflaw", "annotate", "-e", law.name, "--metric", "cpu", "--json"]
+        document = json.loads(subprocess.run(annotate, cwd=folder, capture_output=True, text=True, check=True).stdout)
+        [found] = [one["scopes"] for one in document["annotations"] if one["component"] == law.select[0]]
+        for scope in found:
+            told = scope["law"]
+            condition = f"[{scope['condition']}] " if scope["condition"] else ""
+            print(f"  {law.name}: {law.select[0]}: {condition}{told['expression']} ({told['verdict']}, n {told['n']})")
+        slope = found[-1]["law"]["slope"].get(law.feature, 0.0)
+        words = bars.check(law.name, slope, law.low, least=True), bars.check(law.name, slope, law.high)
+        print(f"  {law.name}: {law.feature}^{slope:.2f}, {', '.join(words)}", flush=True)
+        with subprocess.Popen([*command, "-e", "killed", "--seconds", "100"], cwd=folder) as recorder:
+            while not list(folder.glob(".perflaw/killed/runs/*/spool/jumps-0")):
+                time.sleep(0.01)
+            for _ in range(20):
+                ask(law.request(low))
+            os.kill(pid, signal.SIGKILL)
+            recorder.communicate(timeout=PATIENCE_S)
+        [kept] = open_experiment("killed", folder).recordings()
+        calls = {row[1]: row[7] for row in kept.tables()["components"]}.get(law.select[0], 0)
+        print(
+            f"  killed: 20 requests answered, {calls} calls kept {bars.check(f'{law.name}, killed', calls, 19, least=True)}"
+        )
+
+
 def main(*names: str) -> None:
     bars = Bars()
-    for name in names or SERVERS:
-        measure(name, bars)
+    if "--laws" in names:
+        for law in LAWS:
+            if law.server in names or len(names) == 1:
+                show_law(law, bars)
+    else:
+        for name in names or SERVERS:
+            measure(name, bars)
     bars.leave()
 
 

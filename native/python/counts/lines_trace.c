@@ -97,6 +97,11 @@ static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argu
     Lines *lines = function_lines(object->f_frame->f_code);
     Thread *thread = current_thread;
     if (!lines || !thread) return 0;
+    if (what == PyTrace_LINE && !lines->branches && !branches_wanted && !thread->jump) { /* most code is such */
+        reach_line(lines, object, 0);
+        add_counting(thread, cost_ns(lines, object));
+        return 0;
+    }
     int unit = _PyInterpreterFrame_LASTI(object->f_frame);
     int32_t offset = unit * (int32_t)sizeof(_Py_CODEUNIT);
     if (what == PyTrace_CALL && lines->points) points_apply(object->f_frame->f_code, lines->points, functions_restore_lines);

@@ -120,7 +120,9 @@ class Seen:
         """Lines, empty where nothing differs."""
         status = [f"exit status {self.status}, then {other.status}"] if self.status != other.status else []
         pairs = ((self.out, other.out), (self.err, other.err))
-        return status + [line for a, b in pairs for line in difflib.unified_diff(a.splitlines(), b.splitlines(), n=0)]
+        return status + [
+            line for a, b in pairs for line in difflib.unified_diff(a.splitlines(), b.splitlines(), n=0, lineterm="")
+        ]
 
 
 def source(package: str, version: str) -> Path:
@@ -157,6 +159,8 @@ def run(command: list[str], folder: Path) -> Seen:
 def _normal(text: str) -> str:
     text = re.sub(r"\b\d+\.\d+s( \([\d:]+\))?", "N s", text)
     text = re.sub(r"started \d+\)", "started N)", text)  # where a thread's stack is, another place each time
+    text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "T", text)
+    text = re.sub(r"\b0x[0-9a-f]{6,16}\b", "0xN", text)
     text = re.sub(r"=+( .* in N s )=+", r"=\1=", text)  # as wide as the line is with the duration
     return "".join(line for line in text.splitlines(True) if not line.startswith(("recorded ", "perflaw: ")))
 

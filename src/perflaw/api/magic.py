@@ -5,9 +5,15 @@ from __future__ import annotations
 import html
 import shlex
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from perflaw.errors import UsageError
+
+MACHINERY: Final = (
+    "IPython.*", "ipykernel.*", "traitlets.*", "jupyter_client.*", "comm.*", "zmq.*", "tornado.*", "asyncio.*", "codeop.*",
+    "ast.*", "contextlib.*", "contextvars.*", "threading.*", "selectors.*", "perflaw.*",
+)  # fmt: skip
+"""What runs a notebook: it is no part of a cell."""
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -18,7 +24,7 @@ def load_ipython_extension(shell: Any) -> None:
         from perflaw.api.recording import record
 
         experiment, features, metrics = parse_line(line)
-        with record(experiment, features=features, metrics=metrics) as recording:
+        with record(experiment, features=features, metrics=metrics, exclude=MACHINERY) as recording:
             result = shell.run_cell(cell)
         return ShownCell(f"{recording.load().show()}\n{recording.summary}") if result.success else None
 

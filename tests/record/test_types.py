@@ -203,7 +203,6 @@ HOSTILE = (
     [
         *(f"{build} {HOOKS}" for build in HOSTILE),
         *HOSTILE,
-        "gcc -O1 -fsanitize=address",
     ],
 )
 def test_a_million_hostile_calls_do_no_harm(build: str, tmp_path: Path) -> None:

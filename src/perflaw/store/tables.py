@@ -187,7 +187,7 @@ def _expressions(kinds: Mapping[str, str]) -> str:
             expressions.append(f'CAST({whole} & {(1 << 64) - 1} AS UBIGINT) AS "{column}.low"')
             expressions.append(f'CAST({whole} >> 64 AS BIGINT) AS "{column}.high"')
         else:
-            expressions.append(f'"{column}"')
+            expressions.append(f'"{column}" AS "{column}"')  # DuckDB finds "File" too, and calls it that
     return ", ".join(expressions)
 
 

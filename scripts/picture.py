@@ -1,7 +1,7 @@
 """A picture of a report page, for README and docs: picture.py PAGE.html OUT.png [LINK [SELECTOR]].
 
 README's is of `make demo` on a quiet machine:
-picture.py demo-out/report.html docs/report.png '#component=summa.summarizer._set_graph_edge_weights'
+picture.py demo-out/report.html docs/report.png '#/component/summa.summarizer._set_graph_edge_weights'
 """
 
 import shutil

@@ -41,6 +41,7 @@ ALLOWED = {
         "laws",
         "specs",
         "check",
+        "explore",
         "mine",
         "listening",
     },

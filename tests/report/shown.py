@@ -37,15 +37,27 @@ class Shown:
 
     def select(self, name: str) -> None:
         """The component, by its link; waits for its chart."""
-        self.tab.evaluate("(name) => { location.hash = `#component=${encodeURIComponent(name)}`; }", name)
+        self.tab.evaluate("(name) => { location.hash = `#/component/${encodeURIComponent(name)}`; }", name)
         self.wait_for(name)
 
     def title(self) -> str:
         return self.tab.inner_text("#detail h2")
 
     def names(self) -> list[str]:
-        shown = "[...document.querySelectorAll('#laws tbody tr:not([hidden]) .name')].map((e) => e.textContent)"
-        names: list[str] = self.tab.evaluate(shown)
+        """Names in all rows listed, in their order: the table is scrolled through, as it makes the rows in sight alone."""
+        names: list[str] = self.tab.evaluate(
+            """async () => {
+                 const box = document.getElementById("scroll"), found = new Map(), here = box.scrollTop;
+                 for (let top = 0; top < box.scrollHeight; top += box.clientHeight / 2) {
+                   box.scrollTop = top;
+                   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+                   for (const row of document.querySelectorAll("#laws tbody tr"))
+                     found.set(Number(row.getAttribute("aria-rowindex")), row.querySelector(".name").textContent);
+                 }
+                 box.scrollTop = here;
+                 return [...found].sort((a, b) => a[0] - b[0]).map(([, name]) => name);
+               }"""
+        )
         return names
 
     def wait_for(self, name: str) -> None:

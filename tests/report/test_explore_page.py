@@ -95,14 +95,14 @@ def test_shares_have_intervals(shown: Opened) -> None:
 
 
 def test_sliders_ask_the_law(shown: Opened, found: StudyResult) -> None:
-    before = shown.tab.inner_text("#answer b")
+    before = shown.tab.inner_text("#study-answer b")
     shown.tab.evaluate(
         """() => { const one = document.querySelector('[data-knob=threads]');
            one.value = 7; one.dispatchEvent(new Event('input')); }"""
     )
-    after = shown.tab.inner_text("#answer b")
+    after = shown.tab.inner_text("#study-answer b")
     assert before != after
-    assert "% of what the law gives the best configuration" in shown.tab.inner_text("#answer")
+    assert "% of what the law gives the best configuration" in shown.tab.inner_text("#study-answer")
 
 
 def test_progress_marks_what_became_of_trials(shown: Opened) -> None:

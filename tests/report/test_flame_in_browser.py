@@ -42,7 +42,7 @@ def test_the_graph_opens_finds_and_sums(browser, tmp_path):
     assert tab.evaluate(widths) == [["app.main", "100%"], ["app.load", "100%"]]
     tab.keyboard.press("Escape")
     tab.fill("#find", "SAVE")
-    assert tab.inner_text("#found").split() == ["found:", "30", "%"]
+    assert tab.inner_text("#found-share").split() == ["found:", "30", "%"]
     assert tab.evaluate("document.querySelectorAll('.found').length") == 1
     tab.select_option("#metric", "cpu")
     assert "10 ns" in tab.inner_text("#functions")

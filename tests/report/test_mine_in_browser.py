@@ -166,7 +166,7 @@ def test_keys_filter_and_links_lead_to_functions(shown: Specs) -> None:
     choose(shown, 0, "semop")
     shown.tab.keyboard.press("ArrowDown")
     shown.wait_for_spec("app.steady")
-    assert "function=app.steady" in shown.tab.evaluate("location.hash")
+    assert "/specification/app.steady" in shown.tab.evaluate("location.hash")
     shown.tab.keyboard.press("/")
     shown.tab.keyboard.type("sem")
     assert shown.tab.inner_text("#specs-shown") == "1 of 3"
@@ -182,9 +182,9 @@ def test_it_is_one_view_among_others(browser: Browser, tmp_path: Path) -> None:
     view = MineView(specs_factory.specs())
     laws = [factory.quadratic(), factory.linear()]
     made = Specs(browser, tmp_path / "all.html", laws, mine=view, variance=variance_factory.server())
-    made.tab.click("[data-choice=view] >> text=call paths")
+    made.tab.click("#views >> text=call paths")
     made.wait_for_spec("semop")
     assert made.tab.locator("#variance").is_hidden()
-    made.tab.click("[data-choice=view] >> text=variance")
+    made.tab.click("#views >> text=variance")
     assert made.tab.locator("#mine").is_hidden()
     made.close()

@@ -83,13 +83,14 @@ def test_keys_move_the_selection_and_links_name_it(shown: Shown) -> None:
     shown.tab.click("#laws tbody tr >> nth=0")
     shown.tab.keyboard.press("ArrowDown")
     shown.wait_for("sort.merge")
-    assert "#component=sort.merge" in shown.tab.url
+    assert "#/component/sort.merge" in shown.tab.url
     shown.tab.evaluate("location.hash = '#component=pkg.mod12.Class4.method_199'")
     shown.wait_for("method_199")
     assert shown.tab.get_attribute("#laws tr[aria-selected=true]", "data-index") == "206"
 
 
 def test_hostile_names_are_text(shown: Shown) -> None:
+    shown.tab.evaluate("document.getElementById('scroll').scrollTop = 0")
     shown.tab.click("#laws tr[data-index='6'] .c-verdict")
     shown.wait_for("alert(1)")
     title = shown.tab.text_content("#detail h2") or ""
@@ -105,6 +106,7 @@ def test_hostile_names_are_text(shown: Shown) -> None:
 
 
 def test_constant_laws_are_drawn_against_every_feature(shown: Shown) -> None:
+    shown.tab.evaluate("document.getElementById('scroll').scrollTop = 0")
     shown.tab.click("#laws tr[data-index='4'] .c-verdict")
     shown.wait_for("cache.get")
     shown.tab.select_option("#feature", "k")
@@ -166,7 +168,7 @@ def test_edges_are_drawn_without_a_complaint(browser: Browser, tmp_path: Path) -
 
 def test_an_empty_experiment_says_what_to_do(browser: Browser, tmp_path: Path) -> None:
     shown = Shown(browser, tmp_path / "empty.html", [], runs=[])
-    assert "perflaw record" in shown.tab.inner_text("#overview")
+    assert "perflaw record" in shown.tab.inner_text("#components")
     assert shown.problems == []
     shown.tab.close()
 

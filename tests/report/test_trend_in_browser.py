@@ -153,7 +153,7 @@ def test_a_link_shows_the_same(shown: Trends, browser: Browser, tmp_path: Path) 
     assert other.tab.get_attribute("html", "data-theme") == "dark"
     assert other.rows() == [2, 1, 3]
     other.pick(1)
-    other.tab.wait_for_function("() => location.hash.includes('cluster=bubble.py%3A8')")
+    other.tab.wait_for_function("() => location.hash.includes('/trend/bubble.py%3A8')")
     assert "size.n=5000" in other.tab.url
     other.close()
 
@@ -162,15 +162,15 @@ def test_beside_the_laws_stand_the_clusters(browser: Browser, tmp_path: Path) ->
     both = Trends(browser, tmp_path / "both.html", [factory.quadratic()], trend=trends_factory.bubble())
     both.wait_for("index.build")
     assert not both.tab.is_visible("#trend")
-    both.tab.click("[data-choice=view] >> text=clusters of lines")
+    both.tab.click("#views >> text=clusters of lines")
     both.tab.wait_for_function(FITTED)
     assert not both.tab.is_visible("#laws")
-    assert "view=trend" in both.tab.url
+    assert "#/trend/" in both.tab.url
     both.tab.keyboard.press("ArrowDown")
     both.tab.wait_for_function("() => document.querySelector('#cluster h2').textContent.includes('bubble.py:10')")
-    both.tab.click("[data-choice=view] >> text=laws of functions")
+    both.tab.click("#views >> text=components")
     assert both.tab.is_visible("#laws")
-    assert "component=index.build" in both.tab.url
+    assert "#/component/index.build" in both.tab.url
     both.close()
 
 

@@ -149,14 +149,14 @@ def test_the_three_views_stand_beside_each_other(browser: Browser, tmp_path: Pat
     page = Patterns(browser, tmp_path / "all.html", [factory.quadratic()], **views)
     page.wait_for("index.build")
     assert not page.tab.is_visible("#variance")
-    page.tab.click("[data-choice=view] >> text=variance")
+    page.tab.click("#views >> text=variance")
     page.wait_for_screen("app.handle")
     assert not page.tab.is_visible("#laws")
-    assert "view=variance" in page.tab.url
-    page.tab.click("[data-choice=view] >> text=clusters of lines")
+    assert "#/variance/" in page.tab.url
+    page.tab.click("#views >> text=clusters of lines")
     assert not page.tab.is_visible("#variance")
     assert page.tab.is_visible("#trend")
-    page.tab.click("[data-choice=view] >> text=laws of functions")
+    page.tab.click("#views >> text=components")
     assert page.tab.is_visible("#laws")
     page.close()
 

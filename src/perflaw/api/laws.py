@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from perflaw.store.evidence import EvidenceByKey
     from perflaw.store.experiment import Experiment, Recording
     from perflaw.types import Annotation, Evidence, GrowthSource, Metric, ProgramCosts, ProgramForecast
+    from perflaw.types.programs import Outlook
 
 Document = Mapping[str, Any]
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
@@ -47,6 +48,8 @@ class LearntExperiment:
     """Calls and own costs of the executions, by function and calling context."""
     sources: tuple[GrowthSource, ...] = ()
     """Call sites at which growth enters a run of the size asked for."""
+    outlook: Outlook | None = None
+    """A run at the point asked for, or at ten times the sizes recorded; None where runs have no sizes."""
 
     def document(self, at: Mapping[str, float] | None, calls: bool = False) -> dict[str, Any]:
         """The document of ``annotate --json``, with ``calls`` that of ``--calls``."""
@@ -93,7 +96,7 @@ def learn_experiment(
     """
     from perflaw.api.reading import read_recordings
     from perflaw.learn.annotations import AnnotationOptions, annotate
-    from perflaw.learn.program import RunLaws, forecast_program, growth_sources, learn_program
+    from perflaw.learn.program import RunLaws, forecast_program, growth_sources, learn_program, outlook
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.program import read_program
@@ -124,9 +127,17 @@ def learn_experiment(
         evidence = gather(recordings, metric, lambda part: show(MODEL + READ * part), features=calls)
         annotations = annotate(evidence, options, at, run_laws)
     sources = growth_sources(model, at) if at else ()
-    return LearntExperiment(
-        recordings, metric, evidence, annotations, forecast_program(model, at, run_laws), costs, sources
-    )
+    program, far = forecast_program(model, at, run_laws), outlook(run_laws) if run_laws else None
+    return LearntExperiment(recordings, metric, evidence, annotations, program, costs, sources, far)
+
+
+def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:
+    """Refuse a point with a feature that was never recorded: its name is mistyped."""
+    known = {name for one in annotations for name in one.features}
+    for name in at or {}:
+        if name not in known:
+            first = ", ".join(sorted(known)[:8]) or "none"
+            raise UsageError(f"--at {name}=…: no such feature", f"recorded features are {first}", "perflaw runs")
 
 
 def load_laws(

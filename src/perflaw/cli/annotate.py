@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.api.laws import learn_experiment, write_laws
+from perflaw.api.laws import check_point, learn_experiment, write_laws
 from perflaw.cli.options import (
     at_option,
     cluster_option,
@@ -23,7 +22,7 @@ from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
-    from perflaw.types import Annotation
+    pass
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")
@@ -92,12 +91,3 @@ def point_of(at: tuple[str, ...]) -> dict[str, float] | None:
         together = ",".join(at)
         raise UsageError("--at is given twice", "functions are ranked at one point", f"--at {together}")
     return points[0] if points else None
-
-
-def check_point(at: Mapping[str, float] | None, annotations: Sequence[Annotation]) -> None:
-    """Refuse a point with a feature that was never recorded: its name is mistyped."""
-    known = {name for one in annotations for name in one.features}
-    for name in at or {}:
-        if name not in known:
-            first = ", ".join(sorted(known)[:8]) or "none"
-            raise UsageError(f"--at {name}=…: no such feature", f"recorded features are {first}", "perflaw runs")

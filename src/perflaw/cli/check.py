@@ -10,8 +10,9 @@ import click
 
 from perflaw.api.mining import is_specification, judge_recordings, read_specs
 from perflaw.cli.options import experiment_option, json_option
+from perflaw.cli.progress import note
 from perflaw.cli.reviews import review_options, write_reviews
-from perflaw.errors import UsageError
+from perflaw.errors import StoreError, UsageError
 from perflaw.types.documents import Document
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def command(
     options = CheckOptions(alpha, min_effect, single_run)
     verdicts, recordings, left_out = check_recordings(laws, experiment, run_ids, metric, options)
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
+    _keep(experiment, laws, document)
     return _report(document, law_verdicts_text(document, sys.stdout.isatty(), every), outputs)
 
 
@@ -133,7 +135,19 @@ def _check_specs(source: str, experiment: str, runs: tuple[str, ...], options: S
     )
     verdicts = judge_recordings(file, recordings, options)[0]
     document = check_document(verdicts, [each.run.id for each in recordings], left_out)
+    _keep(experiment, source, document)
     return _report(document, spec_verdicts_text(document, sys.stdout.isatty(), outputs.all), outputs)
+
+
+def _keep(experiment: str, laws: str, document: Document) -> None:
+    """Add the verdicts to the history that the report shows; a note says where it cannot be written."""
+    from perflaw.store.checks import keep_check
+    from perflaw.store.experiment import open_experiment
+
+    try:
+        keep_check(open_experiment(experiment).folder, laws, document)
+    except StoreError as error:
+        note(str(error))
 
 
 def _report(document: Document, text: str, outputs: Outputs) -> int:

@@ -290,7 +290,7 @@ def command(
     target = open_experiment(experiment or asked.name)
     if dry_run:
         return tell_plan(target, asked, wish, as_json)
-    found, agreed = _explored(target, asked, wish, (token_file, ca), page)
+    found, agreed = _explored(target, asked, wish, study, (token_file, ca), page)
     if found.best and found.laws:
         write_study_laws(kept_laws(target), found, target)
     if output:
@@ -305,7 +305,7 @@ def command(
 
 
 def _explored(
-    target: Experiment, study: Study, wish: Wish, remote: tuple[Path | None, Path | None], page: str | None
+    target: Experiment, study: Study, wish: Wish, file: Path, remote: tuple[Path | None, Path | None], page: str | None
 ) -> tuple[StudyResult, int]:
     """Make the trials that are still to be made; what all of them say, and the seed.
 
@@ -316,6 +316,8 @@ def _explored(
     from perflaw.explore.studying import opened
 
     with opened(target, study, wish, note) as (journal, seed), progress(study) as shown:
+        with journal.step():
+            journal.put(file=str(file.absolute()))  # the report reads the study again
         agent = agents_of(study, *remote)
         explorer = Explorer(study, seed, target, journal, agent, shown.reading)
         shown.limit(explorer.space.size)

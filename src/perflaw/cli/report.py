@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from perflaw.api.laws import learn_experiment
 from perflaw.bounds import read_file, read_json
-from perflaw.cli.annotate import check_point, point_of
+from perflaw.cli.annotate import point_of
 from perflaw.cli.options import at_option, experiment_option, metric_option
-from perflaw.cli.pages import mine_view, page_of, variance_views, write_page
-from perflaw.cli.progress import note
-from perflaw.errors import DataError, StoreError, UsageError
+from perflaw.cli.pages import write_page
+from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
-
-if TYPE_CHECKING:
-    from perflaw.report.mine.text import MineView
-    from perflaw.report.trend.view import TrendView
-    from perflaw.report.variance.page import VarianceView
 
 
 @click.command("report", short_help="write everything as one page for a browser")
@@ -43,41 +33,13 @@ def command(
     runs: tuple[str, ...],
 ) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
-    from perflaw.api.trends import TrendRequest, learn_trend, read_trend_input
-    from perflaw.store.tables import has_table
+    from perflaw.api.pages import PageRequest, report_page
 
-    point = point_of(at)
-    outcomes = _outcomes(check, diff)
-    learnt = learn_experiment(experiment, runs, point, metric)
-    recordings, annotations = learnt.recordings, learnt.annotations
-    check_point(point, annotations)
-    page = replace(page_of(experiment, recordings, annotations, point), program=learnt.program)
-    trend: TrendView | None = None
-    variance: tuple[VarianceView, ...] = ()
-    specs: MineView | None = None
-    if any(has_table(one.folder, "counts") for one in recordings):
-        with _noted("clusters of lines"):
-            read = read_trend_input(TrendRequest(experiment, runs))
-            points = (point,) if point and set(point) <= set(read.matrix.features) else ()
-            trend = learn_trend(read, TrendRequest(experiment, runs, at=points))
-    with _noted("patterns of variance"):
-        variance = variance_views(recordings, metric)
-    if any(has_table(one.folder, "path_about") for one in recordings):
-        with _noted("specifications of call paths"):
-            specs = mine_view(recordings, experiment, metric)
-    size = write_page(output, replace(page, verdicts=outcomes, trend=trend, variance=variance, mine=specs))
-    clusters = f", {counted(len(trend.trends.clusters), 'cluster')}" if trend else ""
-    click.echo(f"wrote {output}: {counted(len(annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
+    page = report_page(PageRequest(experiment, runs, metric, point_of(at), _outcomes(check, diff)))
+    size = write_page(output, page)
+    clusters = f", {counted(len(page.trend.trends.clusters), 'cluster')}" if page.trend else ""
+    click.echo(f"wrote {output}: {counted(len(page.annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
     return 0
-
-
-@contextmanager
-def _noted(what: str) -> Iterator[None]:
-    """A note says why the page lacks what cannot be learnt from these recordings."""
-    try:
-        yield
-    except (DataError, StoreError) as error:
-        note(f"no {what}: {error}")
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from perflaw.api.pages import page_of
 from perflaw.api.trends import TrendRequest, learn_trend, read_trend_input
 from perflaw.cli.options import (
     at_option,
@@ -17,7 +18,7 @@ from perflaw.cli.options import (
     parse_points,
     print_document,
 )
-from perflaw.cli.pages import page_of, write_page
+from perflaw.cli.pages import write_page
 from perflaw.cluster import on_cluster
 from perflaw.report.quantity import counted
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -85,6 +86,21 @@ def opened(
             journal.close()
     finally:
         os.close(descriptor)
+
+
+def is_explored(folder: Path) -> bool:
+    """Whether a perflaw makes trials of the study in this folder now."""
+    try:
+        descriptor = os.open(folder / "study.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def looked_at(experiment: Experiment, study: Study, wish: Wish) -> tuple[list[Trial], int]:

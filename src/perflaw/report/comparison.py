@@ -83,7 +83,7 @@ def compare_text(page: Document, colour: bool, every: bool = False) -> str:
             quantity(row["new"]["own"], unit) if row["new"] else NOTHING,
             signed(row["change"] / largest),
             ratio_text(row["old"] and row["old"]["own"], row["new"] and row["new"]["own"]),
-            _calls_text(row["old"], row["new"]),
+            calls_text(row["old"], row["new"]),
             row["component"],
         ]
         for row in rows
@@ -123,7 +123,8 @@ def ratio_text(old: float | None, new: float | None) -> str:
     return f"{new / old:.{1 if new / old >= 0.95 else 2}f}x"
 
 
-def _calls_text(old: Mapping[str, float] | None, new: Mapping[str, float] | None) -> str:
+def calls_text(old: Mapping[str, float] | None, new: Mapping[str, float] | None) -> str:
+    """Calls before and after, once where they are alike."""
     before, after = (count(side["calls"]) if side else NOTHING for side in (old, new))
     return before if before == after else f"{before} → {after}"
 

@@ -82,6 +82,16 @@ class GrowthSource:
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """A run far beyond the data: what it costs, and where its growth enters."""
+
+    predicted: Prediction
+    """Cost of the whole run at the point asked for, else at ten times the 95th percentile of every feature."""
+    sources: tuple[GrowthSource, ...] = ()
+    """Call sites at which growth enters it."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProgramPart:
     """A part of the cost of whole runs that is no function of the program: garbage collection, start and end."""
 

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from perflaw.learn.program.counts import Point
 from perflaw.learn.program.forecasts import forecast
+from perflaw.learn.program.laws import RunLaws
 from perflaw.learn.program.model import CostModel
 from perflaw.types import GrowthSource
+from perflaw.types.programs import Outlook
 
 Array = NDArray[np.float64]
 
@@ -65,6 +67,14 @@ def growth_sources(model: CostModel, at: Point) -> tuple[GrowthSource, ...]:
             caller_, callee_ = costs.components[caller], costs.components[callee]
             found.append(GrowthSource(caller_, callee_, line, name, exponent, *ends, share))
     return tuple(sorted(found, key=lambda one: -one.share))
+
+
+def outlook(laws: RunLaws) -> Outlook | None:
+    """The run that the laws were last predicted at: asked for, or far beyond the data; None without features of runs."""
+    if not laws.forecasts or not laws.model.features:
+        return None
+    point, forecasts = laws.forecasts[-1]
+    return Outlook(forecasts.of_whole(point), growth_sources(laws.model, point))
 
 
 def _growth(calls: Array, x: Array) -> tuple[float, float]:

@@ -10,7 +10,7 @@ import html
 from perflaw.laws.tree import distribution_tree
 from perflaw.report.documents import explore_document
 from perflaw.report.explore import text as words
-from perflaw.report.page.page import as_json, asset, encodable, filled, program
+from perflaw.report.page.page import STUDY, as_json, asset, encodable, filled, program
 from perflaw.report.quantity import NOTHING, counted
 from perflaw.types.documents import Document, document
 from perflaw.types.explored import StudyResult
@@ -22,8 +22,7 @@ MAX_LEVELS = 24
 """Settings of a knob that a slider steps through, besides those that were tried."""
 MAX_SHARES = 24
 """Shares of a metric's variance that the page holds."""
-_SCRIPTS = ("dom", "quantity", "evaluate", "explore_study", "explore_result", "explore_charts", "explore")
-"""Files of the page's program in the order in which they are joined."""
+_START = 'startStudy(JSON.parse(document.getElementById("data").textContent), false);'
 
 
 def render_study(result: StudyResult, seed: int = 0) -> str:
@@ -33,7 +32,7 @@ def render_study(result: StudyResult, seed: int = 0) -> str:
         title=html.escape(encodable(f"{result.study.name} – perflaw explore")),
         css=asset("page.css") + asset("explore.css"),
         data=as_json(explore_data(result, seed)),
-        js=program(_SCRIPTS),
+        js=program(["dom", "quantity", "evaluate", STUDY], _START),
     )
 
 

@@ -1,4 +1,4 @@
-// Starts a study's page, and looks for a newer one while the study is unfinished.
+// Starts a study's page, and looks for a newer one while the study is unfinished; within the report it is drawn alone.
 
 function draw() {
   const here = { scroll: scrollY, table: document.getElementById("trials-scroll")?.scrollTop ?? chosen.table };
@@ -38,4 +38,5 @@ function start() {
   if (study.reload) follow();
 }
 
-start();
+if (embedded) draw();
+else start();

@@ -64,7 +64,7 @@ function lawCard() {
   const facts = element("dl", null, law.facts.map(([name, value]) => [element("dt", null, name), named("dd", null, value)]));
   const others = law.alternatives.length ? element("details", null, element("summary", null, "laws that fit equally well"), element("ul", null, law.alternatives.map(({ expression }) => element("li", null, named("code", null, expression))))) : "";
   return card(["Law of ", named("span", null, metric.name)], "law", doubt, element("div", { class: "expression" }, named("code", null, law.expression), copyButton(law.expression)), facts, others,
-    readable && law.features.length ? [element("div", { class: "sliders" }, study.knobs.map((knob) => slider(knob, law))), element("p", { class: "answer", id: "answer", "aria-live": "polite" })] : "");
+    readable && law.features.length ? [element("div", { class: "sliders" }, study.knobs.map((knob) => slider(knob, law))), element("p", { class: "answer", id: "study-answer", "aria-live": "polite" })] : "");
 }
 
 const usedBy = (knob, law) => law.features.some((name) => name === knob.name || (knob.categorical && name.startsWith(`${knob.name}=`)));
@@ -82,7 +82,7 @@ function slider(knob, law) {
 }
 
 function answer() {
-  const place = document.getElementById("answer"), metric = metricOf(chosen.metric), law = laws.get(chosen.metric);
+  const place = document.getElementById("study-answer"), metric = metricOf(chosen.metric), law = laws.get(chosen.metric);
   if (!place || !law) return;
   const settings = Object.fromEntries(study.knobs.map((knob) => [knob.name, settingNow(knob)]));
   const features = featuresOf(settings), mean = meanAt(law, features), [low, high] = noiseAt(law, features);

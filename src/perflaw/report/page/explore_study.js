@@ -1,6 +1,6 @@
 // What all parts of a study's page share: the data, what the person chose, and coming back to the same place.
 
-const study = JSON.parse(document.getElementById("data").textContent);
+// `study` is the page's data; `embedded` says whether it is one view of the report.
 const metricOf = (name) => study.metrics.find((one) => one.name === name);
 const knobOf = (name) => study.knobs.find((one) => one.name === name);
 const valueText = (metric, value) => quantity(value * metric.factor, metric.unit);

@@ -1,10 +1,8 @@
-// A flame graph of calling contexts: width is cost, callees lie below their callers. Names only ever become text nodes.
+// A flame graph of calling contexts: width is cost, callees lie below their callers. Below it the costliest functions and lines.
 
-const data = JSON.parse(document.getElementById("data").textContent);
+// `data` is the document of `perflaw show`, `root` the element that shows it.
 const ROW = 19, LEAST = 0.0008, MOST_DEPTH = 200;
 const MOST_ROWS = 100;
-const byId = (id) => document.getElementById(id);
-const flames = byId("flames"), pointed = byId("pointed"), find = byId("find");
 const nodes = new Map(data.tree.map((node) => [node.id, { ...node, below: [] }]));
 const entries = [];
 for (const node of nodes.values()) (node.parent === null ? entries : nodes.get(node.parent).below).push(node);
@@ -13,8 +11,22 @@ let metric = data.metric, focus = null;
 const cost = (node) => (node ? node.total[metric] : data.whole[metric]);
 const shown = (value) => quantity(value, data.metrics[metric]);
 
+const summary = element("p", { id: "summary", class: "quiet" });
+const choice = element("select", { id: "metric", onchange: (event) => { metric = event.target.value; everything(); } },
+  Object.keys(data.metrics).map((name) => element("option", { value: name, selected: name === metric }, name)));
+const find = element("input", { id: "find", type: "search", autocomplete: "off", oninput: () => draw() });
+const foundShare = element("output", { id: "found-share", "aria-live": "polite" });
+const flames = element("section", { id: "flames", "aria-label": "Flame graph" });
+const pointed = element("p", { id: "pointed", class: "quiet", "aria-live": "polite" });
+const functions = element("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": "Functions by own cost", id: "functions" });
+const sites = element("div", { class: "wide-scroll", tabindex: "0", role: "region", "aria-label": "Lines by the cost of their calls", id: "sites" });
+root.replaceChildren(summary,
+  element("form", { id: "controls", role: "search", onsubmit: (event) => event.preventDefault() }, element("label", null, "cost ", choice), element("label", null, "find ", find),
+    element("button", { id: "reset", type: "button", onclick: () => { focus = null; draw(); } }, "whole program"), foundShare),
+  flames, pointed, element("h2", null, "Functions by own cost"), functions, element("h2", null, "Lines by the cost of their calls"), sites);
+
 // A colour for each module: everything of one package looks alike. Lightness suits dark letters.
-function colour(name) {
+function colourOf(name) {
   let hash = 7;
   for (const letter of name.split(".")[0]) hash = (hash * 31 + letter.codePointAt(0)) % 3600;
   return `hsl(${hash / 10} 55% 76%)`;
@@ -25,15 +37,11 @@ const words = (node) => {
   return `${node.component}: ${shown(cost(node))}, ${shareText(cost(node) / (cost(null) || 1))}, ${own}, ${calls}`;
 };
 
-function bar(node, left, share, depth, above) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.textContent = share > 0.02 ? node.component : "";
-  button.setAttribute("aria-label", words(node));
-  button.style.cssText = `left:${100 * left}%;width:${100 * share}%;top:${depth * ROW}px;background:${colour(node.component)}`;
+function flame(node, left, share, depth, above) {
+  const button = element("button", { type: "button", "aria-label": words(node), onclick: () => { focus = above || node !== focus ? node : null; draw(); } }, share > 0.02 ? node.component : "");
+  button.style.cssText = `left:${100 * left}%;width:${100 * share}%;top:${depth * ROW}px;background:${colourOf(node.component)}`;
   button.classList.toggle("above", above);
   button.classList.toggle("found", matches(node));
-  button.addEventListener("click", () => { focus = above || node !== focus ? node : null; draw(); });
   for (const event of ["mouseenter", "focus"]) button.addEventListener(event, () => { pointed.textContent = words(node); });
   flames.append(button);
 }
@@ -44,7 +52,7 @@ function draw() {
   flames.replaceChildren();
   const path = [];
   for (let node = focus; node && node.parent !== null; node = nodes.get(node.parent)) path.unshift(nodes.get(node.parent));
-  path.forEach((node, depth) => bar(node, 0, 1, depth, true));
+  path.forEach((node, depth) => flame(node, 0, 1, depth, true));
   const whole = cost(focus) || 1;
   let deepest = path.length;
   const waiting = [[focus ? [focus] : entries, 0, path.length]];
@@ -54,7 +62,7 @@ function draw() {
     for (const node of [...level].sort((a, b) => cost(b) - cost(a))) {
       const share = cost(node) / whole;
       if (share < LEAST || depth > MOST_DEPTH) continue;
-      bar(node, left, share, depth, false);
+      flame(node, left, share, depth, false);
       waiting.push([node.below, left, depth + 1]);
       deepest = Math.max(deepest, depth);
       left += share;
@@ -73,53 +81,30 @@ function count() {
     if (matches(node)) sum += cost(node);
     else waiting.push(...node.below);
   }
-  byId("found").textContent = find.value ? `found: ${shareText(sum / (cost(null) || 1))}` : "";
-}
-
-function table(id, headings, rows) {
-  const made = document.createElement("tbody"), head = document.createElement("thead").insertRow();
-  const cell = (row, tag, text, isNumber) => {
-    const one = document.createElement(tag);
-    if (tag === "th") one.scope = "col";
-    one.className = isNumber ? "number" : "";
-    one.textContent = text;
-    row.append(one);
-  };
-  headings.forEach((text, place) => cell(head, "th", text, place < headings.length - 1));
-  for (const row of rows) {
-    const line = made.insertRow();
-    row.forEach((text, place) => cell(line, "td", text, place < row.length - 1));
-  }
-  byId(id).replaceChildren(head.parentNode, made);
+  foundShare.textContent = find.value ? `found: ${shareText(sum / (cost(null) || 1))}` : "";
 }
 
 function tables() {
-  const functions = data.functions.filter((one) => one.own[metric] > 0).sort((a, b) => b.own[metric] - a.own[metric]);
-  table("functions", ["own", "share", "with callees", "calls", "function"], functions.slice(0, MOST_ROWS).map((one) => [
-    shown(one.own[metric]), shareText(one.own[metric] / (cost(null) || 1)), shown(one.total[metric]),
-    one.calls.toLocaleString("en"), one.component,
-  ]));
-  const sites = data.sites.filter((one) => one.total[metric] > 0).sort((a, b) => b.total[metric] - a.total[metric]);
-  table("sites", ["cost", "share", "calls", "line, and what it calls"], sites.slice(0, MOST_ROWS).map((one) => [
-    shown(one.total[metric]), shareText(one.total[metric] / (cost(null) || 1)), one.calls.toLocaleString("en"),
-    `${one.file}:${one.line} → ${one.callee}`,
-  ]));
+  const part = (value) => shareText(value / (cost(null) || 1));
+  const ofFunctions = data.functions.filter((one) => one.own[metric] > 0).sort((a, b) => b.own[metric] - a.own[metric]);
+  functions.replaceChildren(plainTable(["own", "share", "with callees", "calls", "function"], ofFunctions.slice(0, MOST_ROWS).map((one) => [
+    shown(one.own[metric]), part(one.own[metric]), shown(one.total[metric]), one.calls.toLocaleString("en"), named("span", null, one.component)]), [0, 1, 2, 3]));
+  const ofSites = data.sites.filter((one) => one.total[metric] > 0).sort((a, b) => b.total[metric] - a.total[metric]);
+  sites.replaceChildren(plainTable(["cost", "share", "calls", "line, and what it calls"], ofSites.slice(0, MOST_ROWS).map((one) => [
+    shown(one.total[metric]), part(one.total[metric]), one.calls.toLocaleString("en"), named("span", null, `${one.file}:${one.line} → ${one.callee}`)]), [0, 1, 2]));
 }
 
 function everything() {
   const runs = data.runs.map((run) => run.id).join(", ");
-  byId("summary").textContent = `run ${runs} · ${shown(cost(null))} ${metric} · ${data.next}`;
+  summary.textContent = `run ${runs} · ${shown(cost(null))} ${metric} · ${data.next}`;
   draw();
   tables();
 }
 
-for (const name of Object.keys(data.metrics)) byId("metric").append(new Option(name, name, false, name === metric));
-byId("metric").addEventListener("change", (event) => { metric = event.target.value; everything(); });
-find.addEventListener("input", draw);
-byId("controls").addEventListener("submit", (event) => event.preventDefault());
-byId("reset").addEventListener("click", () => { focus = null; draw(); });
+root.addEventListener("keydown", (event) => { if (event.key === "Escape") { focus = null; draw(); } });
 document.addEventListener("keydown", (event) => {
+  if (root.classList.contains("away") || event.target.closest("input, select")) return;
   if (event.key === "Escape") { focus = null; draw(); }
-  if (event.key === "/" && document.activeElement !== find) { event.preventDefault(); find.focus(); }
+  if (event.key === "/") { event.preventDefault(); find.focus(); }
 });
 everything();

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import html
 
-from perflaw.report.page.page import as_json, asset, encodable, filled
+from perflaw.report.page.page import PROFILE, as_json, asset, encodable, filled, program
 from perflaw.types.documents import Document
+
+_START = """
+startProfile(JSON.parse(document.getElementById("data").textContent), document.getElementById("profile"));
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => { document.documentElement.dataset.theme = dark.matches ? "dark" : "light"; };
+dark.addEventListener("change", follow);
+follow();
+"""
 
 
 def flame_page(page: Document) -> str:
@@ -13,7 +21,7 @@ def flame_page(page: Document) -> str:
     return filled(
         "flame.html",
         title=html.escape(encodable(f"{page['runs'][0]['target']} – perflaw show")),
-        css=asset("flame.css"),
+        css=asset("page.css") + asset("flame.css"),
         data=as_json(page),
-        js=asset("quantity.js") + asset("flame.js"),
+        js=program(["dom", "quantity", PROFILE], _START),
     )

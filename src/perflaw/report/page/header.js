@@ -7,11 +7,12 @@ function showHeader(header) {
     element("div", { class: "title" },
       named("h1", null, header.target),
       header.experiment ? element("span", { class: "quiet" }, "experiment ", named("b", null, header.experiment), ` · ${header.created}`) : "",
+      knownViews.length > 1 || report.rows.length > LONG ? searchField() : "",
       choiceOf("Colours", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], view.theme, (value) => { setTheme(value); remember(); }, "theme")),
     header.command ? named("code", { class: "command" }, header.command) : "",
     header.runs.length ? element("p", { class: "recorded" }, recorded(header)) : "",
     header.runs.length ? runTable(header.runs) : "",
-    report.rows.length ? element("p", { class: "help" }, help(report.rows[0].metric)) : trend || variance || mine ? element("p", { class: "help" }, trend ? TREND_HELP : variance ? VARIANCE_HELP : MINE_HELP) : "");
+    element("p", { class: "help" }));
 }
 
 const TREND_HELP = "Each row is a cluster: places of the program whose counts vary together over the runs, and the law that their sum follows. "
@@ -48,7 +49,7 @@ function runTable(runs) {
 
 function showEmpty() {
   const step = (command, words) => element("li", null, element("code", null, command), ` ${words}`);
-  document.getElementById("overview").replaceChildren(element("div", { class: "empty" },
+  document.getElementById("components").replaceChildren(element("div", { class: "empty" },
     element("h2", null, "No function has a law yet"),
     element("p", null, "The experiment holds no calls that a law could be learnt from. Usually one of these helps:"),
     element("ul", null,
@@ -60,32 +61,3 @@ function showEmpty() {
 
 const variance = report.variance;
 const mine = report.mine;
-let varianceShown = false, mineShown = false;
-
-const varianceAsked = (parts) => Boolean(variance) && (parts.get("view") === "variance" || (!report.rows.length && !trend));
-const mineAsked = (parts) => Boolean(mine) && (parts.get("view") === "mine" || (!report.rows.length && !trend && !variance));
-
-function showViews() {
-  const views = [["laws", "laws of functions", report.rows.length], ["trend", `clusters of ${trend?.noun}`, trend], ["variance", "variance", variance], ["mine", "call paths", mine]];
-  const known = views.filter((one) => one[2]).map(([name, words]) => [name, words]);
-  if (known.length > 1) document.getElementById("header").append(choiceOf("View", known, known[0][0], (name) => { showView(name); rememberNow(); }, "view"));
-}
-
-const viewShown = () => (mineShown ? "mine" : varianceShown ? "variance" : trendShown ? "trend" : "laws");
-
-function showView(name) {
-  trendShown = name === "trend";
-  varianceShown = name === "variance";
-  mineShown = name === "mine";
-  document.getElementById("trend").hidden = !trendShown;
-  document.getElementById("variance").hidden = !varianceShown;
-  document.getElementById("mine").hidden = !mineShown;
-  for (const id of ["overview", "detail", "outcomes"]) document.getElementById(id)?.classList.toggle("away", name !== "laws");
-  const words = document.querySelector("#header .help");
-  if (words) words.textContent = trendShown ? TREND_HELP : varianceShown ? VARIANCE_HELP : mineShown ? MINE_HELP : help(report.rows[0].metric);
-  for (const button of document.querySelectorAll("[data-choice=view] button")) button.setAttribute("aria-pressed", button.dataset.value === name);
-  if (trendShown) drawTrend();
-  else if (varianceShown) drawVariance();
-  else if (mineShown) drawMine();
-  else view.redraw();
-}

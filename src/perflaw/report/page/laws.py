@@ -37,12 +37,7 @@ def laws_data(
     documents = whole["annotations"]
     numbers = {run: i for i, run in enumerate(runs)}
     fewer = max(_MIN_POINTS, _SHARED_POINTS // max(1, len(annotations) - _FULL))
-    # A unique name each, for links: with file, line and metric where functions have the same name.
-    keys: dict[str, None] = {}
-    for i, one in enumerate(annotations):
-        place = f"{one.component.name} {one.component.file}:{one.component.line}"
-        choices = (one.component.name, place, f"{place} {one.metric.name}", f"{place} {one.metric.name} {i}")
-        keys[next(key for key in choices if key not in keys)] = None
+    keys = component_keys(annotations)
     texts = []
     for i, (one, stated) in enumerate(zip(annotations, documents, strict=True)):
         unit = one.metric.unit
@@ -79,6 +74,16 @@ def laws_data(
         "rows": rows,
         "annotations": texts,
     }
+
+
+def component_keys(annotations: Iterable[Annotation]) -> list[str]:
+    """A unique name each, for links: with file, line and metric where functions have the same name."""
+    keys: dict[str, None] = {}
+    for i, one in enumerate(annotations):
+        place = f"{one.component.name} {one.component.file}:{one.component.line}"
+        choices = (one.component.name, place, f"{place} {one.metric.name}", f"{place} {one.metric.name} {i}")
+        keys[next(key for key in choices if key not in keys)] = None
+    return list(keys)
 
 
 def _program(program: Document, unit: str) -> Document:

@@ -3,27 +3,22 @@
 let selected = null;
 
 function select(index, { focus = false, link = true } = {}) {
-  if (selected !== index) {
-    mark(selected, false);
-    mark(index, true);
-    // Choices for the charts of one component do not apply to another component's features.
-    if (selected != null && link) Object.assign(view, { feature: null, held: {}, at: {} });
-    selected = index;
-    showDetail(index);
-    if (link) rememberNow();
+  const other = selected !== index;
+  // Choices for the charts of one component do not apply to another component's features.
+  if (other && selected != null && link) Object.assign(view, { feature: null, held: {}, at: {} });
+  selected = index;
+  showRows();
+  const row = order.find((entry) => entry.index === index).element;
+  if (row) {
+    if (focus) row.focus({ preventScroll: true });
+    rowIntoView(row, document.getElementById("scroll"));
   }
-  const row = rowAt(index);
-  if (focus) row.focus({ preventScroll: true });
-  rowIntoView(row, document.getElementById("scroll"));
+  if (!other) return;
+  showDetail(index);
+  if (link) rememberNow();
 }
 
-const rowAt = (index) => document.querySelector(`#laws tr[data-index="${index}"]`);
-
-function mark(index, on) {
-  if (index == null) return;
-  rowAt(index).setAttribute("aria-selected", on);
-  rowAt(index).tabIndex = on ? 0 : -1;
-}
+const isHidden = (index) => order.find((entry) => entry.index === index).hidden;
 
 // Scrolls only the table; the page stays where the person reads. The sticky heading covers the table's top.
 function rowIntoView(row, scroll) {
@@ -42,30 +37,28 @@ function linked(parts) {
   return index < 0 ? null : index;
 }
 
-// Follows a link that was opened or typed: to its component and its choices.
-function followLink() {
-  const parts = addressParts();
-  if (trendAsked(parts)) return followTrend(parts);
-  if (varianceAsked(parts)) return followVariance(parts);
-  if (mineAsked(parts)) return followMine(parts);
-  if (viewShown() !== "laws") showView("laws");
+function followLaws(parts) {
   Object.assign(view, { feature: null, held: {}, at: {} });
   recall(parts);
-  setTheme(view.theme);
   showChosen();
   applyFilters();
-  const index = linked(parts);
-  if (index == null) return;
-  if (rowAt(index).hidden) clearFilters();
+  const index = linked(parts) ?? selected ?? (order.find((entry) => !entry.hidden) ?? order[0]).index;
+  if (linked(parts) != null && isHidden(index)) clearFilters();
   if (selected === index) showDetail(index);
-  else select(index, { link: false });
+  select(index, { link: false });
+}
+
+// Draws what has colours; the first row is selected when nothing was yet.
+function drawLaws() {
+  if (selected == null) followLaws(new Map());
+  else view.redraw();
 }
 
 const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
 // Keys move through the rows shown, except in fields that use the keys themselves.
 function onKey(event) {
-  if (viewShown() !== "laws") return;
+  if (!isShown("components")) return;
   const step = STEPS[event.key];
   const held = event.ctrlKey || event.altKey || event.metaKey;
   if (event.key === "Escape" && event.target.id === "text") return clearText();
@@ -74,7 +67,7 @@ function onKey(event) {
   if (!step) return;
   const inTable = event.target.closest("#laws");
   if (!inTable && Math.abs(step) !== 1) return;
-  const rows = order.filter((entry) => !entry.element.hidden);
+  const rows = listed;
   if (!rows.length) return;
   event.preventDefault();
   const here = rows.findIndex((entry) => entry.index === selected);

@@ -1,4 +1,5 @@
-// The table of laws, one row a component. Rows are built once; sorting moves them, filtering hides them.
+// The table of laws, one row a component. Of thousands of rows only those in sight are elements: they are made when they come
+// into sight, and all of them are made for paper.
 
 const COLUMNS = [
   { name: "share", title: "share", key: (row) => row.share, down: true, number: true },
@@ -11,8 +12,10 @@ const COLUMNS = [
   { name: "verdict", title: "verdict", key: (row) => OUTCOMES.indexOf(row.outcome) * 3 + ["law", "inconclusive", "none"].indexOf(row.verdict) },
 ];
 
-// Row elements in the order shown; `order[i].index` is the row's place in the report.
+// The rows in the order shown; `index` is a row's place in the report, `element` stands where the row is in sight.
 let order = [];
+let listed = [];
+const BEYOND = 6; // rows made above and below those in sight
 const sorting = { column: null, down: false };
 
 function showTable() {
@@ -20,13 +23,39 @@ function showTable() {
   const several = metrics.size > 1;
   COLUMNS.find((column) => column.name === "law").title = `law of ${several ? "cost" : [...metrics][0]} per ${report.per}`;
   COLUMNS.find((column) => column.name === "predicted").title = report.predicted;
-  order = report.rows.map((row, index) => ({ index, row, element: rowElement(row, index, several) }));
+  order = report.rows.map((row, index) => ({ index, row, several, hidden: false, element: null }));
   // The style lays rows out one by one, which removes the roles of a table from them: they are set here.
   const head = element("tr", { role: "row" }, COLUMNS.map(heading));
-  const body = element("tbody", { role: "rowgroup" }, order.map((entry) => entry.element));
-  document.getElementById("scroll").append(
+  const body = element("tbody", { role: "rowgroup" }), scroll = document.getElementById("scroll");
+  scroll.append(
     element("table", { id: "laws", role: "grid", "aria-label": "Laws, one a row" },
       element("thead", { role: "rowgroup" }, head), body));
+  scroll.addEventListener("scroll", () => showRows(), { passive: true });
+  new ResizeObserver(() => showRows()).observe(scroll);
+  addEventListener("beforeprint", () => showRows(true));
+  addEventListener("afterprint", () => showRows());
+}
+
+const rowHeight = () => parseFloat(getComputedStyle(document.getElementById("laws")).getPropertyValue("--row")) || 43;
+
+// Makes the rows in sight, and the selected one wherever it is: it holds the focus.
+function showRows(all = false) {
+  const scroll = document.getElementById("scroll"), body = document.querySelector("#laws tbody"), height = rowHeight();
+  const first = Math.floor(scroll.scrollTop / height) - BEYOND, last = Math.ceil((scroll.scrollTop + scroll.clientHeight) / height) + BEYOND;
+  body.style.height = `${listed.length * height}px`;
+  const shown = listed.map((entry, place) => [entry, place]).filter(([entry, place]) => all || (place >= first && place <= last) || entry.index === selected);
+  const kept = new Set(shown.map(([entry]) => entry));
+  for (const entry of order) if (entry.element && !kept.has(entry)) { entry.element.remove(); entry.element = null; }
+  let before = null;
+  for (const [entry, place] of shown) {
+    const row = (entry.element ??= rowElement(entry.row, entry.index, entry.several));
+    row.style.top = `${place * height}px`;
+    row.setAttribute("aria-rowindex", place + 2);
+    row.setAttribute("aria-selected", entry.index === selected);
+    row.tabIndex = entry.index === selected ? 0 : -1;
+    if (row.parentNode !== body || row.previousElementSibling !== before) body.insertBefore(row, before ? before.nextSibling : body.firstChild);
+    before = row;
+  }
 }
 
 // Whole runs, and a row for each part of their cost that is no function: it has no calls to show, so nothing is selected.
@@ -85,7 +114,8 @@ function sortBy(column, down = sorting.column === column ? !sorting.down : Boole
   sorting.down = down;
   sorting.column = column;
   order.sort((a, b) => compare(column.key(a.row), column.key(b.row), sorting.down));
-  document.querySelector("#laws tbody").append(...order.map((entry) => entry.element));
+  listed = order.filter((entry) => !entry.hidden);
+  showRows();
   for (const cell of document.querySelectorAll("#laws th")) {
     const mine = cell.dataset.column === column.name;
     cell.setAttribute("aria-sort", mine ? (sorting.down ? "descending" : "ascending") : "none");
@@ -132,12 +162,11 @@ function verdictChoices() {
 }
 
 function applyFilters() {
-  let shown = 0;
-  for (const { row, element: shownRow } of order) {
-    shownRow.hidden = !passes(row);
-    shown += !shownRow.hidden;
-  }
-  const all = report.rows.length;
+  for (const entry of order) entry.hidden = !passes(entry.row);
+  listed = order.filter((entry) => !entry.hidden);
+  document.getElementById("laws").setAttribute("aria-rowcount", listed.length + 1);
+  showRows();
+  const all = report.rows.length, shown = listed.length;
   const words = shown === all ? "" : shown ? `${shown.toLocaleString("en")} of ${all.toLocaleString("en")} shown` : "none shown";
   document.getElementById("shown").replaceChildren(words, shown === all ? "" : showAllButton());
 }
@@ -172,9 +201,7 @@ function clearText() {
 function showChosen() {
   document.getElementById("text").value = filter.text;
   document.getElementById("share").value = filter.share * 100;
-  for (const [name, value] of Object.entries({ verdict: filter.verdict, check: filter.check, theme: view.theme })) {
-    for (const button of document.querySelectorAll(`[data-choice=${name}] button`)) {
-      button.setAttribute("aria-pressed", button.dataset.value === value);
-    }
+  for (const [name, value] of Object.entries({ verdict: filter.verdict, check: filter.check })) {
+    showPressed(name, value);
   }
 }

@@ -14,7 +14,7 @@ function startMine() {
 }
 
 function drawMine() {
-  if (!mineShown) return;
+  if (!isShown("specifications")) return;
   const parts = mine.rows.length ? [mineList(), element("section", { id: "spec", "aria-label": "Selected function" })] : [element("p", { class: "reason" }, "No function was called often enough.")];
   document.getElementById("mine").replaceChildren(...(mine.merges ? [mergesCard(mine.merges)] : []), ...parts, ...(mine.journal ? [journalCard(mine.journal)] : []));
   if (!mine.rows.length) return;
@@ -44,7 +44,7 @@ async function showSpec() {
 }
 
 function onMineKey(event) {
-  if (!mineShown || event.ctrlKey || event.altKey || event.metaKey || !mine.rows.length) return;
+  if (!isShown("specifications") || event.ctrlKey || event.altKey || event.metaKey || !mine.rows.length) return;
   if (event.key === "Escape" && event.target.id === "mine-text") { event.target.value = mining.filter = ""; filterSpecs(); return; }
   if (event.target.closest("input, select, textarea, summary")) return;
   if (event.key === "/") { event.preventDefault(); document.getElementById("mine-text").focus(); return; }
@@ -57,22 +57,16 @@ function onMineKey(event) {
 
 // The choices of this view in the address.
 function mineAddress() {
-  const parts = [["view", "mine"]];
+  const parts = [];
   if (mine.rows.length) parts.push(["function", linkable(mine.rows[mining.place].component)]);
   if (mining.filter) parts.push(["filter", linkable(mining.filter)]);
-  if (view.theme !== "auto") parts.push(["theme", view.theme]);
   return parts;
 }
 
 function followMine(parts) {
-  if (["auto", "light", "dark"].includes(parts.get("theme"))) view.theme = parts.get("theme");
   mining.filter = (parts.get("filter") ?? "").toLowerCase();
   const place = mine.rows.findIndex((row) => linkable(row.component) === parts.get("function"));
   if (place >= 0) mining.place = place;
-  for (const button of document.querySelectorAll("[data-choice=theme] button")) button.setAttribute("aria-pressed", button.dataset.value === view.theme);
-  mineShown = false; // drawn once, below
-  setTheme(view.theme);
-  showView("mine");
 }
 
 let mineRows = [];

@@ -3,16 +3,15 @@
 function start() {
   showHeader(report.header);
   setTheme(view.theme);
-  if (!report.rows.length && !trend && !variance && !mine) return showEmpty();
+  if (!knownViews.length) return showEmpty();
   if (report.rows.length) startLaws();
+  showOutcomes();
   if (trend) startTrend();
   if (variance) startVariance();
   if (mine) startMine();
   showViews();
   addEventListener("hashchange", followLink);
   followLink();
-  const first = order.find((entry) => !entry.element.hidden) ?? order[0];
-  if (first && selected == null) select(first.index, { link: false });
   // Charts carry colours, not classes: they are drawn anew when the page turns dark or light, or to paper.
   for (const query of ["(prefers-color-scheme: dark)", "print"]) {
     matchMedia(query).addEventListener("change", () => setTheme(view.theme));
@@ -24,7 +23,6 @@ function startLaws() {
   showTable();
   if (report.program) showWhole(report.program);
   showFilters();
-  showOutcomes();
   document.addEventListener("keydown", onKey);
   document.getElementById("scroll").addEventListener("click", onClick);
 }

@@ -15,6 +15,7 @@ from perflaw.laws.distributions import FAMILIES
 from perflaw.report import law_words as words
 from perflaw.report.mine.page import mine_data
 from perflaw.report.mine.text import MineView
+from perflaw.report.page import packed
 from perflaw.report.page.laws import laws_data
 from perflaw.report.quantity import count, duration
 from perflaw.report.trend.page import trend_data
@@ -28,14 +29,14 @@ _SCRIPTS = (
     *("dom", "quantity", "evaluate", "labels", "report", "header", "plots", "chart"),
     *("verdicts", "laws_table", "laws_model", "laws_chart", "laws_residuals", "laws_detail", "laws_select"),
     *("trend", "trend_list", "trend_chart", "trend_source"),
+    *("variance_graph", "variance_screen", "variance", "mine_graph", "mine_screen", "mine", "overview", "views"),
 )
 """Files of the page's program in the order in which they are joined: each uses only earlier ones when it loads."""
-_GRAPHS = ("variance_graph", "variance_screen")
-"""Files that both the variance view and the call-path view need."""
-_VARIANCE = ("variance",)
-"""Files that the variance view needs besides."""
-_MINE = ("mine_graph", "mine_screen", "mine")
-"""Files that the call-path view needs besides."""
+STUDY = ("startStudy(study, embedded)", ("explore_study", "explore_result", "explore_charts", "explore"))
+"""A study, which is also a page of its own, as a function: its names are none of the report's."""
+PROFILE = ("startProfile(data, root)", ("flame",))
+"""The profile, likewise."""
+_STYLES = ("page", "trend", "variance", "mine", "explore", "flame")
 _START = "page"
 """The file that starts the program; it comes last."""
 _ESCAPES = {c: f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -75,6 +76,14 @@ class Page:
     """Specifications of call paths; None where they are not shown."""
     verdicts: Mapping[str, Any] | None = None
     """Document of ``perflaw check --json`` or ``perflaw diff --json`` to show beside the laws."""
+    overview: Document | None = None
+    """What the overview tells (`perflaw.report.overview`); None for a page of single views."""
+    exploration: Document | None = None
+    """The page's data of a study; None where the experiment is none."""
+    profile: Document | None = None
+    """Document of ``perflaw show`` of the newest run; None where it is not shown."""
+    checks: Sequence[Document] = ()
+    """Earlier checks, the oldest first: when, commit, laws, counts of verdicts."""
 
 
 def page_data(page: Page) -> Document:
@@ -111,6 +120,10 @@ def page_data(page: Page) -> Document:
         "trend": trend_data(page.trend) if page.trend else None,
         "variance": variance_data(page.variance, page.slowdown or "unknown") if page.variance else None,
         "mine": mine_data(page.mine) if page.mine else None,
+        "overview": page.overview,
+        "exploration": page.exploration,
+        "profile": packed(page.profile) if page.profile else None,
+        "checks": list(page.checks) or None,
         "outcomes": verdicts_data(page.verdicts, page.annotations) if page.verdicts else None,
     }
 
@@ -118,28 +131,40 @@ def page_data(page: Page) -> Document:
 def render(page: Page) -> str:
     """The report as HTML text, to be written as UTF-8.
 
-    Without data it is about 0.2 MB; it stays under 3 MB for 500 components.
+    Without data it is about 0.25 MB; it stays under 3 MB for 500 components.
     """
-    views = [*_GRAPHS * bool(page.variance or page.mine), *_VARIANCE * bool(page.variance), *_MINE * bool(page.mine)]
-    styles = ["page", "trend", *["variance"] * bool(page.variance or page.mine), *["mine"] * bool(page.mine)]
     return filled(
         "page.html",
         title=html.escape(encodable(f"{page.target} – perflaw")),
-        css="".join(asset(f"{name}.css") for name in styles),
-        data=as_json(page_data(page)),
-        js=program([*_SCRIPTS, *views, _START]),
+        css="".join(asset(f"{name}.css") for name in _STYLES),
+        data=as_json({**(data := page_data(page)), "rows": _columns(data["rows"])}),
+        js=program([*_SCRIPTS, STUDY, PROFILE, _START]),
     )
 
 
-def program(scripts: Iterable[str]) -> str:
-    """The page's program: the confidence level and the distributions' formulas, then the files of these names.
+def _columns(rows: Sequence[Document]) -> Document:
+    """Rows of the same fields with the names of the fields once, without what only a row's details show."""
+    names = [name for name in rows[0] if name not in ("text", "unit", "total", "predicted")] if rows else []
+    words = list(rows[0]["text"]) if rows else []
+    values = [[row[name] for name in names] for row in rows]
+    return {"names": names, "values": values, "words": words, "texts": [list(row["text"].values()) for row in rows]}
 
-    Comments and indentation are left out: they are for readers of the sources.
+
+def program(scripts: Iterable[str | tuple[str, Sequence[str]]], end: str = "") -> str:
+    """The page's program: the confidence level and the distributions' formulas, the files of these names, and ``end``.
+
+    A pair is a function of which the files are the body. Comments and indentation are left out: they are for readers of
+    the sources.
     """
     level = {"words": WORDS, "z": normal_quantile(6)}
     formulas = {name: asdict(family.page) for name, family in FAMILIES.items()}
     constants = [f"const CONFIDENCE = {as_json(level)};", f"const DISTRIBUTIONS = {as_json(formulas)};"]
-    lines = (line.strip() for name in scripts for line in asset(f"{name}.js").splitlines())
+    parts: list[str] = []
+    for script in scripts:
+        head, names = (None, (script,)) if isinstance(script, str) else script
+        body = [asset(f"{name}.js") for name in names]
+        parts += body if head is None else [f"function {head} {{", *body, "}"]
+    lines = (line.strip() for part in [*parts, end] for line in part.splitlines())
     return "\n".join([*constants, *(line for line in lines if line and not line.startswith("//"))])
 
 

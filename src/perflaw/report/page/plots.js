@@ -13,8 +13,7 @@ function setTheme(theme) {
   view.theme = theme;
   const dark = theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : theme === "dark";
   document.documentElement.dataset.theme = dark ? "dark" : "light";
-  view.redraw();
-  drawTrend();
+  viewNow()?.draw();
 }
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

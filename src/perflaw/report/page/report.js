@@ -3,6 +3,11 @@
 const report = JSON.parse(document.getElementById("data").textContent);
 const inflated = new Map();
 
+// Rows come with the names of their fields once.
+const joinedRow = (names, values) => Object.fromEntries(names.map((name, i) => [name, values[i]]));
+const unjoined = report.rows;
+report.rows = unjoined.values.map((values, i) => ({ ...joinedRow(unjoined.names, values), text: joinedRow(unjoined.words, unjoined.texts[i]) }));
+
 // The component of row `index`: its document (docs/json.md), the words about it, and the numbers behind its charts.
 // Components are stored deflated, and inflated once.
 async function componentData(index) {
@@ -21,7 +26,7 @@ async function inflate(base64) {
 
 // The choices for the charts; null means the page's own choice. `held` and `at` are by feature.
 const view = { axes: null, against: "feature", feature: null, colour: "scope", alternatives: false, bands: null, held: {}, at: {}, theme: "auto", redraw: () => {} };
-const CHOSEN = { x: "feature", axes: "axes", residuals: "against", colour: "colour", theme: "theme" };
+const CHOSEN = { x: "feature", axes: "axes", residuals: "against", colour: "colour" };
 const DEFAULTS = { ...view };
 
 // A slider makes hundreds of addresses in seconds, and browsers refuse so many: the last one is kept.
@@ -41,7 +46,11 @@ function rememberNow() {
 }
 
 function addressOf() {
-  return (trendShown ? trendAddress() : varianceShown ? varianceAddress() : mineShown ? mineAddress() : lawsAddress()).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+  const one = viewNow(), parts = one.address().filter(([, value]) => value != null);
+  if (view.theme !== "auto") parts.push(["theme", view.theme]);
+  const key = parts.find(([name]) => name === one.key)?.[1];
+  const rest = parts.filter(([name]) => name !== one.key).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`).join("&");
+  return `${key == null ? `/${one.name}` : `/${one.one ?? one.name}/${encodeURIComponent(key)}`}${rest && `?${rest}`}`;
 }
 
 function lawsAddress() {
@@ -65,12 +74,29 @@ function filterState() {
   return parts;
 }
 
-// The address as [name, value] pairs. A bare #name is a link to a component. Parts that cannot be read are left out.
+// The address as [name, value] pairs, the view and what is selected in it among them. Parts that cannot be read are left
+// out. Older links have no path, and a bare #name is a link to a component.
 function addressParts() {
   known = location.hash;
   const hash = location.hash.slice(1);
-  if (hash && !hash.includes("=")) return new Map([["component", unescaped(hash)]]);
-  return new Map(hash.split("&").filter((part) => part.includes("=")).map((part) => {
+  if (!hash.startsWith("/")) return olderParts(hash);
+  const at = hash.indexOf("?"), [, name, ...key] = (at < 0 ? hash : hash.slice(0, at)).split("/");
+  const one = VIEWS.find((other) => other.name === name || other.one === name);
+  const parts = pairsOf(at < 0 ? "" : hash.slice(at + 1));
+  parts.set("view", one?.name);
+  if (one?.key && key.length) parts.set(one.key, unescaped(key.join("/")));
+  return parts;
+}
+
+function olderParts(hash) {
+  const parts = hash && !hash.includes("=") ? new Map([["component", unescaped(hash)]]) : pairsOf(hash);
+  const one = VIEWS.find((other) => other.old === parts.get("view"));
+  parts.set("view", one?.name ?? (parts.has("component") ? "components" : undefined));
+  return parts;
+}
+
+function pairsOf(text) {
+  return new Map(text.split("&").filter((part) => part.includes("=")).map((part) => {
     const at = part.indexOf("=");
     return [unescaped(part.slice(0, at)), unescaped(part.slice(at + 1))];
   }));
@@ -86,7 +112,7 @@ function unescaped(text) {
 
 // Takes the choices for the charts and the table from the address.
 function recall(parts) {
-  const allowed = { axes: ["log", "linear"], residuals: ["feature", "fitted"], colour: ["scope", "run"], theme: ["auto", "light", "dark"] };
+  const allowed = { axes: ["log", "linear"], residuals: ["feature", "fitted"], colour: ["scope", "run"] };
   for (const [name, field] of Object.entries(CHOSEN)) {
     const value = parts.get(name);
     if (value != null && (!allowed[name] || allowed[name].includes(value))) view[field] = value;

@@ -92,8 +92,6 @@ function bandsAt(curve, size) {
   return Object.fromEntries(["mean_low", "mean_high", "new_low", "new_high"].map((end) => [end, between(curve[end])]));
 }
 
-let trendShown = false;
-
 function startTrend() {
   document.addEventListener("keydown", onTrendKey);
   buildTrend();
@@ -105,12 +103,11 @@ function buildTrend() {
     trend.clusters.length ? [sizePanel(), listPanel(), element("section", { id: "cluster", "aria-label": "Selected cluster" }), sourcePanel()].filter(Boolean)
       .reduce((box, part) => (box.append(part), box), element("div", { id: "trend-parts" })) : element("p", { class: "reason" }, "No count varies over the runs: record several sizes of the work."));
   Object.assign(looking, { file: null });
-  if (trendShown) drawTrend();
 }
 
 // Draws everything that has colours or depends on the size.
 function drawTrend() {
-  if (!trendShown || !trend.clusters.length) return;
+  if (!isShown("trends") || !trend.clusters.length) return;
   tellSizes();
   drawShares();
   if (looking.rank == null) selectCluster(trend.clusters[0].rank, { link: false });
@@ -141,7 +138,7 @@ function showSelected({ focus = false, open = true, scroll = true } = {}) {
 }
 
 function onTrendKey(event) {
-  if (!trendShown || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (!isShown("trends") || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "Escape" && event.target.id === "trend-text") { event.target.value = looking.filter = ""; filterTrend(); return; }
   if (event.target.closest("input, select, textarea, summary, .svg-chart")) return;
   if (event.key === "/") { event.preventDefault(); document.getElementById("trend-text").focus(); return; }
@@ -156,20 +153,16 @@ function onTrendKey(event) {
 
 // The choices of this view in the address.
 function trendAddress() {
-  const parts = [["view", "trend"]];
+  const parts = [];
   if (looking.rank != null) parts.push(["cluster", linkable(clusterOf(looking.rank).representative)]);
   if (looking.feature) parts.push(["feature", linkable(looking.feature)]);
   for (const [name, size] of Object.entries(looking.sizes)) parts.push([`size.${linkable(name)}`, String(size)]);
   for (const [name, usual] of [["axes", "log"], ["residuals", "law"], ["filter", ""]]) if (looking[name] !== usual) parts.push([name, linkable(looking[name])]);
   if (trendSorting.column) parts.push(["sort", (trendSorting.down ? "-" : "") + trendSorting.column.name]);
-  if (view.theme !== "auto") parts.push(["theme", view.theme]);
   return parts;
 }
 
-const trendAsked = (parts) => Boolean(report.trend) && (parts.get("view") === "trend" || (!report.rows.length && !varianceAsked(parts)));
-
 function followTrend(parts) {
-  if (["auto", "light", "dark"].includes(parts.get("theme"))) view.theme = parts.get("theme");
   if (featureOf(parts.get("feature"))) looking.feature = parts.get("feature");
   if (["log", "linear"].includes(parts.get("axes"))) looking.axes = parts.get("axes");
   if (["law", "power"].includes(parts.get("residuals"))) looking.residuals = parts.get("residuals");
@@ -179,11 +172,7 @@ function followTrend(parts) {
   }
   const key = parts.get("cluster");
   looking.rank = trend.clusters.find((one) => linkable(one.representative) === key)?.rank ?? looking.rank;
-  for (const button of document.querySelectorAll("[data-choice=theme] button")) button.setAttribute("aria-pressed", button.dataset.value === view.theme);
-  trendShown = false; // built first, drawn once
   buildTrend();
-  setTheme(view.theme);
-  showView("trend");
   const sort = parts.get("sort"), column = TREND_COLUMNS.find((one) => one.name === sort?.replace(/^-/, ""));
   if (column && trend.clusters.length) sortTrend(column, sort.startsWith("-"));
 }

@@ -45,7 +45,7 @@ function holdSize(name, size) {
 }
 
 function featureSelect(chosen) {
-  const choose = (event) => { looking.feature = event.target.value; buildTrend(); rememberNow(); };
+  const choose = (event) => { looking.feature = event.target.value; buildTrend(); drawTrend(); rememberNow(); };
   return element("select", { id: "trend-feature", onchange: choose, "aria-label": "Feature" },
     trend.features.map(({ name }) => element("option", { value: name, selected: name === chosen }, name)));
 }

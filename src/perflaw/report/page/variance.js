@@ -50,7 +50,7 @@ function changeMetric(place) {
 }
 
 function drawVariance() {
-  if (!varianceShown) return;
+  if (!isShown("variance")) return;
   buildVariance();
   showNode();
 }
@@ -112,7 +112,7 @@ async function showScreen(f) {
 }
 
 function onVarianceKey(event) {
-  if (!varianceShown || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (!isShown("variance") || event.ctrlKey || event.altKey || event.metaKey) return;
   if (event.key === "Escape" && event.target.id === "variance-text") { event.target.value = studying.filter = ""; filterPatterns(); return; }
   if (event.target.closest("input, select, textarea, summary")) return;
   if (event.key === "/" && metricNow().patterns.length) { event.preventDefault(); document.getElementById("variance-text").focus(); return; }
@@ -131,16 +131,14 @@ function onVarianceKey(event) {
 
 // The choices of this view in the address.
 function varianceAddress() {
-  const parts = [["view", "variance"], ["metric", metricNow().name]];
+  const parts = [["metric", metricNow().name]];
   if (studying.function != null) parts.push(["function", linkable(functionOf(studying.function).name)]);
   if (studying.node != null) parts.push(["node", String(studying.node)]);
   if (studying.filter) parts.push(["filter", linkable(studying.filter)]);
-  if (view.theme !== "auto") parts.push(["theme", view.theme]);
   return parts;
 }
 
 function followVariance(parts) {
-  if (["auto", "light", "dark"].includes(parts.get("theme"))) view.theme = parts.get("theme");
   const metric = variance.metrics.findIndex((one) => one.name === parts.get("metric"));
   if (metric >= 0) studying.metric = metric;
   studying.filter = (parts.get("filter") ?? "").toLowerCase();
@@ -149,10 +147,6 @@ function followVariance(parts) {
   if (node && (f < 0 || functionOf(node.function).name === functionOf(f).name)) Object.assign(studying, { node: node.id, function: node.function });
   else if (f >= 0) Object.assign(studying, { node: null, function: f });
   settle();
-  for (const button of document.querySelectorAll("[data-choice=theme] button")) button.setAttribute("aria-pressed", button.dataset.value === view.theme);
-  varianceShown = false; // drawn once, below
-  setTheme(view.theme);
-  showView("variance");
 }
 
 const MOST_LISTED = 50;

@@ -34,7 +34,6 @@ function showOutcomes() {
   if (!outcomes) return;
   const section = document.getElementById("outcomes");
   section.hidden = false;
-  section.setAttribute("aria-label", outcomes.title);
   section.append(element("h2", null, outcomes.title), element("p", { class: "quiet" }, outcomes.summary));
   if (outcomes.rows.length) section.append(forest(outcomes.rows));
 }
@@ -42,8 +41,8 @@ function showOutcomes() {
 function forest(rows) {
   const scale = ratioScale(rows);
   const body = element("tbody", null, rows.slice(0, MOST_FOREST).map((one) => forestRow(one, scale)));
-  const heads = [["component", ""], ["", ""], [report.outcomes.effect, "number"], ["", "effect"]];
-  const head = element("tr", null, heads.map(([text, kind], i) => element("th", { scope: "col", class: kind }, i === 3 ? ratioTicks(scale) : text)));
+  const heads = [["component", ""], ["verdict", ""], [report.outcomes.effect, "number"], ["", "effect"]];
+  const head = element("tr", null, heads.map(([text, kind], i) => element("th", { scope: "col", class: kind }, i === 3 ? [element("span", { class: "unseen" }, "effect, and its interval"), ratioTicks(scale)] : text)));
   const table = element("table", { class: "forest", id: "forest" }, element("thead", null, head), body);
   const more = rows.length > MOST_FOREST ? element("button", { type: "button", class: "link", onclick: (event) => {
     body.append(...rows.slice(MOST_FOREST).map((one) => forestRow(one, scale)));
@@ -53,7 +52,7 @@ function forest(rows) {
 }
 
 function forestRow(one, scale) {
-  const go = () => { if (rowAt(one.index).hidden) clearFilters(); select(one.index); };
+  const go = () => { showView("components"); if (isHidden(one.index)) clearFilters(); select(one.index); };
   const name = one.index == null ? named("span", null, one.component) : element("button", { type: "button", class: "link", onclick: go }, element("bdi", null, one.component));
   const path = one.path ? named("div", { class: "small quiet" }, conditionText(one.path, nodeOf(one.path_tree))) : "";
   return element("tr", { class: one.index == null ? null : "linked", "data-verdict": one.verdict, title: one.message || null },

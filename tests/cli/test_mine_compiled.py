@@ -42,6 +42,6 @@ def test_the_printed_command_records_alone_what_recording_distorts(folder):
     assert not any(note.startswith("perturbed") for note in alone["notes"])
     [group] = alone["groups"]
     assert sum(group["counts"]) == 2400
-    # Its 1,500 calls take some 80 µs, and recording each of them as long again.
-    assert 20_000 < group["durations"][2] < 1_000_000
+    # Its 1,500 calls take 12 to 80 µs, by processor; recording each of them takes as long again, or several times as long.
+    assert 5_000 < group["durations"][2] < 1_000_000
     assert "perflaw record" not in run_perflaw(folder, "mine", "-e", "default-alone").stdout

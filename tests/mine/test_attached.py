@@ -153,6 +153,8 @@ def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_a
     again = json.loads(perflaw("mine", "--json", "load").stdout)["specs"][0]  # what was learnt is kept
     assert again["edges"] == spec["edges"]
     journal = read_journal(folder)
+    shares = [one["shares"]["app.load"] for one in journal if "app.load" in one.get("shares", {})]
+    assert again["share"] == pytest.approx(shares[-1])  # of samples: in its recordings it is all that was recorded
     assert {one["event"] for one in journal} >= {"begin", "decision", "measurement", "finding", "budget", "end"}
     assert all(one["why"] and 0 < one["utility"] <= 1 for one in journal if one["event"] == "decision")
 

@@ -135,6 +135,19 @@ def test_the_worst_cost_for_its_utility_is_halved_then_detached_and_enabled_agai
     assert functions["dear"].sampling == LEAST_SAMPLING
 
 
+def test_what_was_saved_before_pays_for_a_window_beyond_the_target(clock):
+    functions = {"f": KnownFunction("f", "")}
+    budget = Budget(1, 0.01)
+    clock.go(60)
+    budget.settle_window(functions)
+    pair(budget, clock, 1.0, calls=5_000_000)
+    clock.go(9)
+    window = budget.settle_window(functions)
+    assert window.share > 0.01
+    assert not window.action
+    assert functions["f"].sampling == 1.0
+
+
 def test_the_kernel_counts_the_work_of_a_process():
     import os
 

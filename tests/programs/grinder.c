@@ -18,7 +18,7 @@ __attribute__((noinline)) void polish(unsigned n) {
 int main(int count, char **words) {
     for (long at = atol(words[count - 1]); at; at--) {
         grind(1500);
-        polish(3000);
+        polish(30000);
     }
     return 0;
 }

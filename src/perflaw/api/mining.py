@@ -158,11 +158,17 @@ def judge_recordings(
 
 
 def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
-    """The recordings, and what they observed of the chosen functions."""
+    """The recordings, and what they observed of the chosen functions; samples of a running program know its shares better."""
+    from perflaw.mine.journal import sampled_shares
+    from perflaw.store.experiment import open_experiment
     from perflaw.store.paths import read_observed
 
     recordings = read_recordings(request.experiment, request.runs)
-    observed = read_observed(recordings, None, request.metric)
+    shares = sampled_shares(open_experiment(request.experiment).folder)
+    observed = [
+        replace(one, share=shares.get(one.component, one.share))
+        for one in read_observed(recordings, None, request.metric)
+    ]
     if not request.names:
         return recordings, observed
     known = {each.component: each for each in observed}

@@ -4,8 +4,9 @@ What a measurement costs is known from the number of recorded calls and their ca
 presence of probes costs otherwise, so CPU time for each unit of work is compared as well, between times with probes and the
 times without that lie before and after them. The larger account counts, also for what was spent before it was known.
 Probes go in only when what they will probably cost has been saved, so the target is kept whenever the loop ends.
-Where windows of ten seconds are beyond the target nevertheless, the function with the worst cost for its utility is observed
-half as long, and at last not at all, until less than 0.7 of the target is spent (specification of mining, "Overhead budget").
+Where a window of ten seconds is beyond the target and what was saved before does not pay for it, the function with the worst
+cost for its utility is observed half as long, and at last not at all, until less than 0.7 of the target is spent
+(specification of mining, "Overhead budget").
 """
 
 from __future__ import annotations
@@ -266,7 +267,7 @@ class Budget:
 
     def _adjusted(self, share: float, functions: Mapping[str, KnownFunction]) -> str:
         """Halve the worst, detach it, or observe more again; gives what was done, in words."""
-        if share > self.target and self._costs:
+        if share > self.target and self._costs and self.must_wait():
             worst = max(self._costs, key=lambda name: self._costs[name][0] / self._costs[name][1])
             function = functions.get(worst)
             if function is None or not function.sampling:

@@ -50,3 +50,16 @@ def read_journal(folder: Path) -> list[dict[str, Any]]:
         if isinstance(entry, dict) and "event" in entry:
             entries.append(entry)
     return entries
+
+
+def sampled_shares(folder: Path) -> dict[str, float]:
+    """Function → part of the program's time that samples found in the function itself, when it was measured last.
+
+    A recording of few functions does not know it: in it, a function's own time contains that of all callees that are not
+    recorded.
+    """
+    shares: dict[str, float] = {}
+    for entry in read_journal(folder):
+        if entry["event"] == "measurement":
+            shares.update(entry.get("shares", {}))
+    return shares

@@ -101,7 +101,8 @@ class MiningLoop:
         if request.kind != "samples":
             calls, probed_s = measurement.cost.calls, (measurement.end_ns - measurement.start_ns) / 1e9
             about = {"calls": calls, "spent_ms": spent_ns / 1e6, "seconds": probed_s, "run": measurement.run}
-            self.journal.write("measurement", {"request": request.number, **about})
+            shares = {name: round(self.knowledge.share(name), 4) for name in request.functions}
+            self.journal.write("measurement", {"request": request.number, **about, "shares": shares})
             self._drop_superseded()
         for one in news:
             self.journal.write("finding", {"request": request.number, "what": one})

@@ -13,6 +13,7 @@ from perflaw.learn.variance.moments import context_weights
 from perflaw.learn.variance.tree import Options, Tree
 from perflaw.report.variance.text import verdict_text
 from perflaw.types import CPU, EVENTS, TIME
+from perflaw.types.call_trees import log_bucket
 from perflaw.types.recordings import MachineLosses
 from tests.learn.variance_data import Call, Recorder
 
@@ -404,3 +405,21 @@ def test_cost_that_follows_the_number_of_items_is_the_programs_own():
     """One call in a hundred has 50 times the items; recording them takes longer than all calls."""
     tree = many_items(lambda request, n, rng: n * 30, items=lambda request: 3000 if request % 100 == 7 else 60)
     assert tasks_of(variance(tree)) == {"handle"}
+
+
+def test_what_recording_takes_hides_a_leaf_that_only_the_histogram_knows():
+    recorder = Recorder()
+    costs = [20, 220] * 1000
+    for cost in costs:
+        recorder.add(Call("handle", 5_000, [(1, Call("leaf", cost))]))
+    tree = recorder.tree(CPU, noise=1.0)
+    names = [tree.components[each].name if each >= 0 else "" for each in tree.component]
+    handle, leaf = names.index("handle"), names.index("leaf")
+    buckets, counts = np.unique([log_bucket(cost) for cost in costs], return_counts=True)
+    buckets, counts = np.append(buckets, log_bucket(5_120)), np.append(counts, 2000)
+    nodes = np.append(np.full(len(buckets) - 1, leaf), handle)
+    samples = replace(tree.samples, node=np.full(len(tree.samples.node), handle))
+    known = replace(tree, samples=samples, histogram=(nodes, buckets, counts), event_ns=500.0)
+    found = variance(known)
+    assert tasks_of(found) == set()
+    assert any("leaf is unknown: recording" in note for note in found.notes)

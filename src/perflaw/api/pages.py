@@ -6,7 +6,7 @@ import itertools
 import statistics
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -156,10 +156,12 @@ def _overview(request: PageRequest, learnt: LearntExperiment) -> Document | None
     if not learnt.annotations:
         return None
     changed: Document | None = None
-    try:
-        changed = comparison(request.experiment, (), request.metric) if not request.runs else None
-    except PerflawError:  # there is no earlier run of the same size, or it lacks the metric
-        changed = None
+    # Two runs are compared by CPU time where it was recorded: what others take of wall time differs from run to run.
+    metrics = ("cpu", "time") if request.metric == "time" else (request.metric,)
+    for metric in metrics if not request.runs else ():
+        with suppress(PerflawError):  # there is no earlier run of the same size, or it lacks the metric
+            changed = comparison(request.experiment, (), metric)
+            break
     return overview_data(learnt.document(request.at), component_keys(learnt.annotations), learnt.outlook, changed)
 
 

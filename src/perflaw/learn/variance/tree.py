@@ -200,7 +200,9 @@ def tracing_hides(tree: Tree, heads: Sequence[int], stats: Stats, options: Optio
     samples = tree.call_tree.samples
     assert samples is not None and tree.weights is not None
     here = np.flatnonzero(np.isin(samples.node, heads))
-    return tree.call_tree.event_ns * float(np.average(_events(samples)[here], weights=tree.weights.weight[here]))
+    weight, events = tree.weights.weight[here], _events(samples)[here]
+    # Leaves whose cost is known without a sample have one event an invocation.
+    return tree.call_tree.event_ns * (float(np.average(events, weights=weight)) if weight.any() else 1.0)
 
 
 def _events(samples: Samples) -> Floats:

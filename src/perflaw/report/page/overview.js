@@ -7,7 +7,9 @@ function drawOverview() {
 }
 
 const tile = (title, id, ...content) => element("section", { class: "tile", id, "aria-labelledby": `${id}-title` }, element("h2", { id: `${id}-title` }, title), ...content);
-const nameLink = (name, key, text) => element("a", { class: "name", href: linkTo(name, key) }, element("bdi", null, text));
+const nameLink = (name, key, text) => element("a", { class: "name", href: linkTo(name, key) }, element("bdi", null, inParts(text)));
+// A long name may be broken behind a dot or an underscore.
+const inParts = (name) => name.split(/(?<=\.)|(?<=[^._]_)(?=[^_])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
 const further = (name, words) => element("p", { class: "further" }, element("a", { href: `#/${name}` }, words));
 
 function mattersCard() {
@@ -31,7 +33,7 @@ function slowCard() {
   const [first] = variance.metrics;
   const rows = first.patterns.slice(0, MOST_TOLD).map((one) => {
     const [root] = one.nodes, { name } = variance.functions[root.function];
-    const why = { interference: "loses the CPU", waiting: "waits" }[root.cause];
+    const why = { interference: "others had the CPU", waiting: "waits" }[root.cause];
     return element("li", null, nameLink("variance", name, name), element("span", { class: "quiet" }, ` CoV ${root.text.cov}`), why ? ` ${why}` : "", one.sources.length ? named("div", { class: "small quiet" }, `from ${one.sources[0]}`) : "");
   });
   return tile("What is sometimes slow", "slow", rows.length ? element("ol", { class: "told-list" }, rows) : element("p", null, `No function's ${first.label} varies highly.`),

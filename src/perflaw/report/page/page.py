@@ -97,7 +97,7 @@ def page_data(page: Page) -> Document:
         "target": page.target,
         "experiment": page.experiment,
         "command": page.command,
-        "created": page.created.replace("T", " "),
+        "created": f"{page.created[:16].replace('T', ' ')} UTC",
         "notes": [note for note in (page.slowdown, page.lost, page.left_out) if note],
         "calls": count(sum(annotation.calls for annotation in page.annotations)),
         "components": len({annotation.component for annotation in page.annotations}),

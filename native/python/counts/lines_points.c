@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNIT = (int)sizeof(_Py_CODEUNIT) };
+/* Larger code is told by every instruction of its lines: the search takes some nanoseconds for each branch and unit. */
+enum { UNIT = (int)sizeof(_Py_CODEUNIT), MAX_WORK = 20000000, MAX_DEPTH = 500 };
 
 /* What is known of the instruction that begins at a unit; `op` is -1 where none begins. */
 typedef struct Step {
@@ -23,6 +24,7 @@ typedef struct Graph {
     Points *points;
     Step *step;
     int units, first, span;
+    int depth; /* of the search for an event, which must not fill a thread's stack */
 } Graph;
 
 static int line_of(const Graph *graph, int unit) { return graph->positions[unit].line; }
@@ -166,6 +168,7 @@ static int is_unmistakable(Graph *graph, int head, int other) {
     Step *block = &graph->step[head];
     if (head == other) return 0;
     if (block->seen || block->is_told || block->is_returned) return 1;
+    if (graph->depth == MAX_DEPTH) return 0;
     block->seen = 1;
     const Site *site = branches_site(graph->branches, block->last * UNIT);
     if (site && site->wanted) return 0;
@@ -173,7 +176,11 @@ static int is_unmistakable(Graph *graph, int head, int other) {
     for (int way = 0; way < 2; way++) {
         if (ways[way] < 0) continue;
         if (ways[way] == other) return 0;
-        if (!is_natural(graph, last, ways[way]) && !is_unmistakable(graph, ways[way], other)) return 0;
+        if (is_natural(graph, last, ways[way])) continue;
+        graph->depth++;
+        int is_told = is_unmistakable(graph, ways[way], other);
+        graph->depth--;
+        if (!is_told) return 0;
     }
     return 1;
 }
@@ -282,11 +289,12 @@ static Points *create(const Branches *branches, int span) {
 }
 
 Points *points_find(const Branches *branches, const uint8_t *bytes, const Position *positions, int first, int span) {
+    if ((int64_t)branches->sites * branches->units > MAX_WORK) return NULL;
     Points *points = create(branches, span);
     Step *steps = points ? calloc((size_t)branches->units, sizeof *steps) : NULL;
     int any = 0;
     if (steps) {
-        Graph graph = {branches, bytes, positions, points, steps, branches->units, first, span};
+        Graph graph = {branches, bytes, positions, points, steps, branches->units, first, span, 0};
         read_steps(&graph);
         find_blocks(&graph);
         find_ways(&graph);

@@ -82,8 +82,8 @@ def test_programs_that_cannot_be_attached_to_are_refused_with_the_reason(tmp_pat
         process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces of processes")
 def test_a_program_in_another_namespace_of_processes_is_refused(restless: Path) -> None:
+    assert os.geteuid() == 0, "this test needs root, because only root makes namespaces of processes: sudo make test"
     command = ["unshare", "--pid", "--fork", "--kill-child", restless, "threads"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as outer:
         assert outer.stdout.readline() == "ready\n"  # type: ignore[union-attr]

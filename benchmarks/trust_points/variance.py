@@ -538,7 +538,7 @@ def _slowdown(folder: Path, number: int) -> Answer:
     program = write_program(folder, SERVER)
     # By turns, so that a change of the machine's speed hits both.
     plain, traced, told = [], [], []
-    for turn in range(3):
+    for turn in range(5):
         plain.append(_cpu_seconds(folder, sys.executable, program.name))
         perflaw(folder, "record", "-e", f"e{turn}", "--", program.name)
         [run] = json.loads(perflaw(folder, "runs", "-e", f"e{turn}", "--json"))["runs"]

@@ -273,7 +273,7 @@ GRINDER = """
     {
         for (long at = atol(words[count - 1]); at; at--) {
             grind(STEPS);
-            polish(3000);
+            polish(30000);
         }
         return 0;
     }

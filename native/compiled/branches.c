@@ -105,11 +105,11 @@ void perflaw_block(const void *returns);
 typedef void (*volatile Hook)(const void *);
 static Hook *hook_of(const BranchTable *table) { return (Hook *)(table->base + table->head->hook); }
 
-static BranchTable *ask(const void *function, int32_t function_number) {
-    char buffer[4096], text[4096 + 64];
-    const void *base;
-    const char *name = loaded_file(function, &base, buffer, sizeof buffer);
-    snprintf(text, sizeof text, "branches %llx %s", (unsigned long long)((const char *)function - (const char *)base), name);
+static BranchTable *ask(const void *function, const LoadedPlace *place, int32_t function_number) {
+    char text[4096 + 64];
+    const void *base = place->base;
+    uint64_t offset = (uint64_t)((const char *)function - (const char *)base);
+    snprintf(text, sizeof text, "branches %llx %s", (unsigned long long)offset, place->file);
     Answer answer = base ? question_ask(text) : (Answer){0};
     BranchTable *table = read_table(answer, base);
     question_drop(answer);
@@ -125,11 +125,13 @@ static BranchTable *table_of(const void *function, int32_t function_number) {
     uint32_t place = place_of(function);
     if (atomic_load_explicit(&seen[place], memory_order_acquire)) return tables[place];
     Interruptions before;
+    LoadedPlace loaded;
     signals_hold(&before); /* a handler that jumped out of here would leave the lock taken */
+    loaded_place(function, &loaded);
     pthread_mutex_lock(&lock);
     place = place_of(function);
     if (!seen[place] && function_count < MAX_FUNCTIONS && (arena.base || !arena_create(&arena, 1ull << 28))) {
-        tables[place] = ask(function, function_number);
+        tables[place] = ask(function, &loaded, function_number);
         function_count++;
         atomic_store_explicit(&seen[place], function, memory_order_release);
     }

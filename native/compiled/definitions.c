@@ -159,32 +159,29 @@ void define_mark(int32_t number, const char *name) {
     end();
 }
 
-const char *loaded_file(const void *function, const void **base, char *buffer, size_t size) {
+void loaded_place(const void *address, LoadedPlace *place) {
     Dl_info about = {0}, program = {0};
-    int found = dladdr(function, &about);
-    const char *name = found && about.dli_fname ? about.dli_fname : "";
-    *base = about.dli_fbase;
-    if (!found) return name;
+    int is_found = dladdr(address, &about);
+    place->file = is_found && about.dli_fname ? about.dli_fname : "";
+    place->base = about.dli_fbase;
+    place->symbol = is_found && about.dli_sname ? about.dli_sname : "";
+    place->is_symbol_start = about.dli_saddr == address;
+    if (!is_found) return;
     /* dladdr gives the program itself the word that it was started with, and servers write their titles over that
      * word. */
-    if (!dladdr((void *)getauxval(AT_ENTRY), &program) || program.dli_fbase != about.dli_fbase) return name;
-    ssize_t length = readlink("/proc/self/exe", buffer, size - 1);
-    if (length <= 0) return name;
-    buffer[length] = 0;
-    return buffer;
+    if (!dladdr((void *)getauxval(AT_ENTRY), &program) || program.dli_fbase != about.dli_fbase) return;
+    ssize_t length = readlink("/proc/self/exe", place->buffer, sizeof place->buffer - 1);
+    if (length <= 0) return;
+    place->buffer[length] = 0;
+    place->file = place->buffer;
 }
 
-void define_function(int32_t number, const void *function) {
-    char buffer[4096];
-    const void *base;
-    Dl_info about = {0};
-    const char *file = loaded_file(function, &base, buffer, sizeof buffer);
-    int exported = dladdr(function, &about) && about.dli_sname && about.dli_saddr == function;
+void define_function(int32_t number, const void *function, const LoadedPlace *place) {
     begin(number == NOT_SELECTED ? "unselected" : "address");
     if (number != NOT_SELECTED) add_number(number);
-    add_text(file);
-    add_number((const char *)function - (const char *)base);
-    add_text(exported ? about.dli_sname : "");
+    add_text(place->file);
+    add_number((const char *)function - (const char *)place->base);
+    add_text(place->is_symbol_start ? place->symbol : "");
     end();
 }
 
@@ -203,18 +200,13 @@ void define_sample(int32_t function, uint32_t bits) {
     end();
 }
 
-int define_virtual_table(int32_t number, const void *table) {
-    char buffer[4096];
-    const void *base;
-    Dl_info about = {0};
-    const char *file = loaded_file(table, &base, buffer, sizeof buffer);
-    if (!base) return 0;
-    int exported = dladdr(table, &about) && about.dli_sname;
+int define_virtual_table(int32_t number, const void *table, const LoadedPlace *place) {
+    if (!place->base) return 0;
     begin("vtable");
     add_number(number);
-    add_text(file);
-    add_number((const char *)table - (const char *)base);
-    add_text(exported ? about.dli_sname : "");
+    add_text(place->file);
+    add_number((const char *)table - (const char *)place->base);
+    add_text(place->symbol);
     end();
     return 1;
 }

@@ -28,9 +28,20 @@ void define_start(void);
 /* The recording of a process that runs already cannot begin. */
 void define_failure(const char *why);
 void define_end(const Totals *totals);
+/* Where an address of code or data was loaded from. The loader is asked, which takes its lock. A thread that opens a
+ * library holds that lock while constructors run, and these may meet new functions: so nobody may look a place up who
+ * holds a lock of ours. */
+typedef struct LoadedPlace {
+    const char *file;     /* its path, under which the recorder finds it; empty if the address lies in no loaded file */
+    const void *base;     /* where the file is loaded; NULL if the address lies in no loaded file */
+    const char *symbol;   /* the exported name that it lies in; empty if there is none */
+    int is_symbol_start;  /* it is the symbol's own address */
+    char buffer[4096];    /* may hold the path */
+} LoadedPlace;
+void loaded_place(const void *address, LoadedPlace *place);
 /* A function: the file it was loaded from and its offset there. A function that is not selected has number
  * NOT_SELECTED. */
-void define_function(int32_t number, const void *function);
+void define_function(int32_t number, const void *function, const LoadedPlace *place);
 
 /* An invocation of a function began before the program was attached to. */
 void define_earlier(int32_t function);
@@ -39,10 +50,6 @@ void define_feature(int32_t number, int32_t function, const char *name);
 /* The uniform sample of a function is one of priorities of at most so many bits. */
 void define_sample(int32_t function, uint32_t bits);
 /* A dynamic type, known by the address of its virtual table. 0 if that lies in no loaded file; nothing is defined then. */
-int define_virtual_table(int32_t number, const void *table);
-
-/* Path of the file that a function was loaded from, under which the recorder finds it, and the address where that file
- * is loaded. `buffer` may be used for the path. */
-const char *loaded_file(const void *function, const void **base, char *buffer, size_t size);
+int define_virtual_table(int32_t number, const void *table, const LoadedPlace *place);
 
 #endif

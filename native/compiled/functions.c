@@ -30,22 +30,32 @@ uint32_t functions_unselected(void) { return unselected.used; }
 
 /* The number of a function in one of the two tables. On first sight it is defined; of the unselected ones only the
  * first few are. */
-static uint32_t number_in(Table *table, const void *function, uint32_t low, uint32_t high) {
+static uint32_t number_in(Table *table, const void *function, const LoadedPlace *place) {
+    uint32_t low = (uint32_t)(uintptr_t)function, high = (uint32_t)((uintptr_t)function >> 32);
     uint32_t number = table_get(table, low, high, 0);
     if (number || !table_put(&arena, table, low, high, 0, table->used + 1)) return number;
     number = table->used;
-    if (table == &numbers && number < MAX_CODE) define_function((int32_t)number, function);
-    if (table == &unselected && number <= MAX_NAMED) define_function(NOT_SELECTED, function);
+    if (table == &numbers && number < MAX_CODE) define_function((int32_t)number, function, place);
+    if (table == &unselected && number <= MAX_NAMED) define_function(NOT_SELECTED, function, place);
     return number;
 }
 
-static int32_t number_of(const void *function, uint32_t *size, int *found) {
-    uint32_t low = (uint32_t)(uintptr_t)function, high = (uint32_t)((uintptr_t)function >> 32), number = 0;
+static int has_number(const void *function) {
     pthread_mutex_lock(&lock);
-    *found = recording.has_selection ? selection_find(function, size) : SELECTED;
+    uint32_t number = table_get(&numbers, (uint32_t)(uintptr_t)function, (uint32_t)((uintptr_t)function >> 32), 0);
+    pthread_mutex_unlock(&lock);
+    return number != 0;
+}
+
+static int32_t number_of(const void *function, uint32_t *size, int *found) {
+    uint32_t number = 0;
+    LoadedPlace place;
+    if (recording.has_selection || !has_number(function)) loaded_place(function, &place);
+    pthread_mutex_lock(&lock);
+    *found = recording.has_selection ? selection_find(function, &place, size) : SELECTED;
     int recorded = *found != UNSELECTED;
     if (arena.base || !arena_create(&arena, 1ull << 26))
-        number = number_in(recorded ? &numbers : &unselected, function, low, high);
+        number = number_in(recorded ? &numbers : &unselected, function, &place);
     pthread_mutex_unlock(&lock);
     return recorded && number && number < MAX_CODE ? (int32_t)number : NOT_SELECTED;
 }

@@ -56,13 +56,10 @@ static const Place *place_at(const Selection *selection, uint64_t offset) {
     return low < selection->count && selection->places[low].offset == offset ? &selection->places[low] : NULL;
 }
 
-int selection_find(const void *function, uint32_t *size) {
-    char buffer[4096];
-    const void *base;
-    const char *name = loaded_file(function, &base, buffer, sizeof buffer);
-    const Selection *selection = selection_of(base, name);
+int selection_find(const void *function, const LoadedPlace *loaded, uint32_t *size) {
+    const Selection *selection = selection_of(loaded->base, loaded->file);
     if (!selection) return UNSELECTED;
-    const Place *place = place_at(selection, (uint64_t)((const char *)function - (const char *)base));
+    const Place *place = place_at(selection, (uint64_t)((const char *)function - (const char *)loaded->base));
     if (!place) return (int)selection->others;
     *size = place->size;
     return (int)place->selected;

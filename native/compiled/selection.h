@@ -10,11 +10,13 @@
 
 #include <stdint.h>
 
+#include "definitions.h"
+
 enum { UNSELECTED, SELECTED, OBSERVED };
 
 /* Whether a function is to be recorded, and whether each of its invocations is an observation. *size is set to the size of its
  * code if that is known. If the recorder gives no answer, the recording stops. */
-int selection_find(const void *function, uint32_t *size);
+int selection_find(const void *function, const LoadedPlace *loaded, uint32_t *size);
 /* Forget all answers. */
 void selection_forget(void);
 

@@ -214,3 +214,37 @@ def test_a_way_that_is_forced_and_not_possible_is_refused(tmp_path: Path, native
 def test_a_static_program_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="statically"):
         chosen(tmp_path, built(tmp_path, "jumps.c", "-O1", "-static"), "auto")
+
+
+@pytest.mark.parametrize("hooks", [False, True])
+def test_constructors_of_a_library_meet_functions_while_a_thread_does(hooks: bool, tmp_path: Path) -> None:
+    """The loader holds its lock while constructors run; a new function is looked up in the loader, under no lock of ours."""
+    count = 2000
+    functions = "".join(
+        f"__attribute__((noinline)) int f{i}(int n) {{ volatile int s = n; return s + {i}; }}\n" for i in range(count)
+    )
+    table = f"static int (*const table[])(int) = {{{', '.join(f'f{i}' for i in range(count))}}};\n"
+    source = """#include <dlfcn.h>
+#include <pthread.h>
+static void *meet(void *unused) { for (int i = 0; i < HALF; i++) table[i](i); return unused; }
+void from_constructor(void) { for (int i = HALF; i < 2 * HALF; i++) table[i](i); }
+int main(int count, char **words)
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, meet, 0);
+    void *opened = dlopen(words[count - 1], RTLD_NOW);
+    pthread_join(thread, 0);
+    return !opened;
+}
+"""
+    (tmp_path / "many.c").write_text(functions + table + source.replace("HALF", str(count // 2)))
+    (tmp_path / "plug.c").write_text(
+        "void from_constructor(void); __attribute__((constructor)) void begin(void) { from_constructor(); }"
+    )
+    flags = ["-finstrument-functions"] if hooks else []
+    subprocess.run(["gcc", "-O1", *flags, "-rdynamic", "-pthread", "many.c", "-o", "many"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-shared", "-fPIC", "plug.c", "-o", "plug.so"], cwd=tmp_path, check=True)
+    words = [sys.executable, "-m", "perflaw", "record", "--select", "f*", "--", "./many", "./plug.so"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"{count + 1:,} calls" in done.stderr  # that of from_constructor, too

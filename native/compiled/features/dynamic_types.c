@@ -31,10 +31,12 @@ static uint32_t place_of(uint64_t table) {
 /* Addresses that lie in no loaded file are not remembered: a wild pointer brings a new one each time. */
 static int32_t add(uint64_t table) {
     Interruptions before;
+    LoadedPlace loaded;
     signals_hold(&before); /* a handler that jumped out of here would leave the lock taken */
+    loaded_place((const void *)(uintptr_t)table, &loaded);
     pthread_mutex_lock(&lock);
     uint32_t place = place_of(table);
-    if (!seen[place] && count < MAX_TYPES && define_virtual_table(count + 1, (const void *)(uintptr_t)table)) {
+    if (!seen[place] && count < MAX_TYPES && define_virtual_table(count + 1, (const void *)(uintptr_t)table, &loaded)) {
         numbers[place] = ++count;
         atomic_store_explicit(&seen[place], table, memory_order_release);
     }

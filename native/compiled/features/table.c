@@ -92,15 +92,14 @@ static const HookCall *find_call(const void *base, uint64_t returns, int first, 
 }
 
 /* The hook call in a table that is here already, or in the one that the recorder is asked for. */
-static const HookCall *find_or_ask(const void *returns, const LoadedTable **table) {
-    char buffer[4096], text[4096 + 64];
-    const void *base;
-    const char *name = loaded_file(returns, &base, buffer, sizeof buffer);
+static const HookCall *find_or_ask(const void *returns, const LoadedPlace *place, const LoadedTable **table) {
+    char text[4096 + 64];
+    const void *base = place->base;
     uint64_t offset = (uint64_t)((const char *)returns - (const char *)base);
     const HookCall *call = find_call(base, offset, 0, table);
     if (call || !base) return call;
     int first = table_count;
-    snprintf(text, sizeof text, "features %llx %s", (unsigned long long)offset, name);
+    snprintf(text, sizeof text, "features %llx %s", (unsigned long long)offset, place->file);
     add_table(base, question_ask(text));
     return find_call(base, offset, first, table);
 }
@@ -165,9 +164,10 @@ static CallProgram *make_program(const LoadedTable *table, const HookCall *call)
 int32_t table_reserve(int32_t count) { return atomic_fetch_add(&last_number, count) + 1; }
 
 /* A program and its features' numbers, which are new. */
-static CallProgram *define_program(const void *returns, const void *function, int32_t function_number) {
+static CallProgram *define_program(
+    const void *returns, const LoadedPlace *place, const void *function, int32_t function_number) {
     const LoadedTable *table = NULL;
-    const HookCall *call = find_or_ask(returns, &table);
+    const HookCall *call = find_or_ask(returns, place, &table);
     if (!call) return NULL;
     int is_other = call->function && call->function != (uint64_t)((const char *)function - (const char *)table->base);
     CallProgram *program = is_other || !call->features ? NULL : make_program(table, call);
@@ -183,13 +183,15 @@ const CallProgram *table_find(const void *returns, const void *function, int32_t
     uint32_t low = (uint32_t)(uintptr_t)returns, high = (uint32_t)((uintptr_t)returns >> 32);
     CallProgram *program = NULL;
     Interruptions before;
+    LoadedPlace place;
     signals_hold(&before); /* a handler that jumped out of here would leave the lock taken */
+    loaded_place(returns, &place);
     pthread_mutex_lock(&lock);
     if (arena.base || !arena_create(&arena, 1ull << 28)) {
         uint32_t known = table_get(&programs, low, high, 0);
         if (known && known != NONE) program = arena_block(&arena, known);
         if (!known) {
-            program = define_program(returns, function, function_number);
+            program = define_program(returns, &place, function, function_number);
             table_put(&arena, &programs, low, high, 0, program ? arena_number(&arena, program) : NONE);
         }
     }

@@ -90,7 +90,9 @@ class JudgedGroup:
 
 
 def plainest(looks: Sequence[ShareLook | LocationLook], evidence: Sequence[ChangeEvidence]) -> int:
-    """Index of the look to tell: one at shares with enough evidence, else at the median, else at another quantile."""
+    """Index of the look to tell: of those at shares with enough evidence the one at the border that most calls have changed
+    sides of, else that at the median, else at another quantile.
+    """
     best = max(range(len(looks)), key=lambda place: evidence[place].e)
 
     largest = max(abs(one.shift) / look.relevant for one, look in zip(evidence, looks, strict=True))
@@ -104,7 +106,7 @@ def plainest(looks: Sequence[ShareLook | LocationLook], evidence: Sequence[Chang
     def plainness(place: int) -> tuple[float, float]:
         look = looks[place]
         if isinstance(look, ShareLook):
-            return 0.0, -evidence[place].e
+            return 0.0, -abs(evidence[place].shift)
         return 1.0, abs(float(LEVELS[look.level]) - 0.5)
 
     return min(filter(suffices, range(len(looks))), key=plainness)

@@ -187,7 +187,8 @@ def test_jumps_are_written_in_batches_and_record_only_when_all_are_there(
         "/outer/middle",
         "/outer/middle/inner",
     }
-    assert counted["inner"] - 1 <= counted["middle"] - 1 <= counted["outer"] <= counted["inner"]
+    # What is open when the recording begins or ends is no call, those within it may be.
+    assert counted["outer"] <= counted["middle"] <= counted["inner"] <= counted["outer"] + 2
 
 
 def attached(process: subprocess.Popen[str], folder: Path, *options: str) -> subprocess.Popen[bytes]:

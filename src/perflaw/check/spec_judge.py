@@ -90,8 +90,9 @@ class JudgedGroup:
 
 
 def plainest(looks: Sequence[ShareLook | LocationLook], evidence: Sequence[ChangeEvidence]) -> int:
-    """Index of the look to tell: of those at shares with enough evidence the one at the border that most calls have changed
-    sides of, else that at the median, else at another quantile.
+    """Index of the look to tell: one at shares with enough evidence, else at the median, else at another quantile.
+
+    Of several borders it is the one that most calls have changed sides of.
     """
     best = max(range(len(looks)), key=lambda place: evidence[place].e)
 

@@ -56,11 +56,14 @@ def test_one_law_predicts_in_the_table_in_predict_and_on_the_page(perflaw, shift
             assert of_calls[one["component"]]["mean"] == pytest.approx(one["predicted"]["mean"], rel=six_digits)
     perflaw("report", "--at", point, "-o", page, cwd=shifted)
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(), re.DOTALL)
-    rows = {row["component"]: row for row in json.loads(data[1])["rows"]}
+    table = json.loads(data[1])["rows"]
+    rows = [dict(zip(table["names"], values, strict=True)) for values in table["values"]]
+    texts = [dict(zip(table["words"], words, strict=True)) for words in table["texts"]]
+    by_name = {row["component"]: (row["per"], text) for row, text in zip(rows, texts, strict=True)}
     for one in annotations:
-        row, [shown] = rows[one["component"]], one["shown"]["laws"]
-        assert (row["per"], row["text"]["law"]) == ("run", shown["law"])
-        assert row["text"]["predicted"] == predicted_text(one["predicted"], one["unit"])
+        (per, text), [shown] = by_name[one["component"]], one["shown"]["laws"]
+        assert (per, text["law"]) == ("run", shown["law"])
+        assert text["predicted"] == predicted_text(one["predicted"], one["unit"])
 
 
 def test_one_law_of_a_function_called_once_is_in_the_table_on_the_chart_and_checked(perflaw, shifted, tmp_path):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from perflaw.api.laws import LearntExperiment, check_point, learn_experiment
 from perflaw.api.profiles import comparison, profile_document
 from perflaw.api.reading import read_recordings
-from perflaw.errors import DataError, PerflawError, StoreError
+from perflaw.errors import PerflawError, StoreError
 from perflaw.notices import notice
 from perflaw.report.quantity import counted
 
@@ -144,7 +144,7 @@ def noted(what: str) -> Iterator[None]:
     """A notice says why the page lacks what cannot be learnt from these recordings."""
     try:
         yield
-    except (DataError, StoreError) as error:
+    except PerflawError as error:
         notice(f"no {what}: {error}")
 
 

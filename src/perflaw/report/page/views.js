@@ -114,6 +114,7 @@ function closeSearch() {
   if (!list) return;
   list.hidden = true;
   document.getElementById("search").value = "";
+  if (document.activeElement?.closest(".search")) document.activeElement.blur(); // keys are the view's again
 }
 
 function searchItems() {

@@ -87,6 +87,15 @@ def test_damage_is_refused_by_both_or_by_none(tmp_path, spans, data):
     )
 
 
+@pytest.mark.parametrize("rest", [1, 2, 3, 4])
+def test_a_file_that_ends_within_the_length_of_an_export_is_refused(tmp_path, rest):
+    whole = message([("shop", [(0, -1, "f", 1, 30, {}, 0, 0)])])
+    (tmp_path / "spans.pb").write_bytes(len(whole).to_bytes(4, "big") + whole + b"\0\0\1\0"[:rest])
+    for library in (None, LIBRARY):
+        with pytest.raises(PerflawError, match="its protobuf is damaged"):
+            read_trace(tmp_path / "spans.pb", library)
+
+
 def test_the_core_reads_what_is_sound():
     spans = [
         (number, number - 1, "f", number + 1, 30 - 2 * number, {"items": ("int_value", number)}, 2, 0)

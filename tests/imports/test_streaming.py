@@ -59,6 +59,24 @@ def assert_same(path, document):
         assert_core_reads_the_same(path, also_samples=False)
 
 
+def test_begins_and_ends_of_one_moment_stand_in_the_order_of_the_file(tmp_path):
+    """Beside complete events that are written as they end."""
+    marks = [("X", 1, 2), ("X", 0, 4), ("B", 5, 0), ("E", 5, 0), ("X", 7, 1), ("X", 6, 3)]
+    events = [{"ph": kind, "name": "f", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for kind, ts, dur in marks]
+    assert_same(tmp_path / "t.json", json.dumps(events))
+    (process,) = streaming.read(tmp_path / "t.json", LIBRARY).processes
+    assert process.tree(LIBRARY, 1).calls == 5
+
+
+def test_numbers_beyond_what_a_feature_can_be_are_left_out(tmp_path):
+    event = '{"ph": "X", "name": "f", "ts": 1, "dur": 2, "args": {"n": 1e320, "m": 2}}'
+    assert_same(tmp_path / "t.json", f"[{event}]")
+    for library in (None, LIBRARY):
+        (process,) = read_trace(tmp_path / "t.json", library).processes
+        process.tree(library, 1)
+        assert set(process.definitions.features.values()) == {"m"}
+
+
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(USUAL, max_size=12), st.lists(EVENTS, max_size=2), st.integers(1, 99), st.booleans(), st.data())
 @example([], [{"ph": '"X"', "name": '"a"', "ts": "7.0015", "dur": "1.00050000000000000000000000001"}], 9, True, None)

@@ -1,6 +1,7 @@
 #include "chrome.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,7 @@ static int read_numbers(Chrome *chrome, Numbers *numbers, Slice object, int text
             if (value.kind == JSON_NUMBER) return wrong(chrome); /* it has more digits than are read */
             continue;
         }
+        if (!isfinite(number)) continue; /* beyond what a feature can be */
         if (!add_number(chrome, numbers, &name, number)) return 0;
     }
     return of_function.kind != JSON_OBJECT || read_numbers(chrome, numbers, of_function.text, 1);

@@ -15,7 +15,9 @@ static int compare(const void *one, const void *other, void *order) {
     if (of_a->rank != of_b->rank) return of_a->rank < of_b->rank ? -1 : 1;
     if (a->start != b->start) return a->start < b->start ? -1 : 1;
     if (a->end != b->end) return a->end > b->end ? -1 : 1; /* the longer one is the outer one */
-    return (a->place < b->place) != of_a->is_reversed ? -1 : a->place == b->place ? 0 : 1;
+    /* Only whole calls may be written as they end; begins and ends stand in the order of the file. */
+    int is_reversed = of_a->is_reversed && a->kind == MARK_CALL && b->kind == MARK_CALL;
+    return (a->place < b->place) != is_reversed ? -1 : a->place == b->place ? 0 : 1;
 }
 
 static int write_all(int file, const void *from, uint64_t size, uint64_t offset) {

@@ -295,7 +295,10 @@ static void read_all(Otlp *otlp, const char *data, uint64_t size) {
         uint64_t length = size - at;
         if (data[at] != 0x0A) {
             const uint8_t *head = (const uint8_t *)data + at;
-            if (length < 4) break; /* as in Python, what is too short for a length has none */
+            if (length < 4) {
+                fail(otlp, EBADMSG);
+                return;
+            }
             length = (uint64_t)head[0] << 24 | (uint64_t)head[1] << 16 | (uint64_t)head[2] << 8 | head[3];
             at += 4;
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ CATEGORY: Final = ".type"
 """End of the names of features whose values are texts."""
 _MAX_NS = 1 << 62
 _KEY = (1 << 31) - 1
+_MAX_FEATURE = int(sys.float_info.max)
+"""Larger numbers are left out: they would be infinite as features."""
 Number = int | Decimal
 
 
@@ -133,6 +136,8 @@ class ProcessEvents:
         key = scramble(self._frame) & _KEY  # the order of priorities is random, and the same in every import
         track.append((stamp, self._frame, code, self._sites[caller], key, ENTER))
         for name, value in features:
+            if not isinstance(value, str) and not -_MAX_FEATURE <= value <= _MAX_FEATURE:
+                continue
             if (feature := self.feature(name, CATEGORY * isinstance(value, str))) is None:
                 self.notes[TOO_MANY_FEATURES] += 1
             else:

@@ -23,6 +23,7 @@ typedef struct Graph {
     const Position *positions;
     Points *points;
     Step *step;
+    uint8_t *looked_at; /* by line */
     int units, first, span;
     int depth; /* of the search for an event, which must not fill a thread's stack */
 } Graph;
@@ -239,11 +240,13 @@ static void take_line(Graph *graph, int line) {
     }
 }
 
+/* Each line is looked at once, at the first of its sites. */
 static int choose_lines(Graph *graph) {
     int any = 0;
     for (const Site *site = graph->branches->site; site < graph->branches->site + graph->branches->sites; site++) {
         int line = line_of(graph, site->offset / UNIT), place = line - graph->first;
-        if (!site->wanted || place < 0 || place >= graph->span || graph->points->of_line[place]) continue;
+        if (!site->wanted || place < 0 || place >= graph->span || graph->looked_at[place]) continue;
+        graph->looked_at[place] = 1;
         if (all_in_line(graph, line, choose_around) && all_in_line(graph, line, note_silent)) {
             take_line(graph, line);
             any = 1;
@@ -292,15 +295,17 @@ Points *points_find(const Branches *branches, const uint8_t *bytes, const Positi
     if ((int64_t)branches->sites * branches->units > MAX_WORK) return NULL;
     Points *points = create(branches, span);
     Step *steps = points ? calloc((size_t)branches->units, sizeof *steps) : NULL;
+    uint8_t *looked_at = points ? calloc((size_t)span, 1) : NULL;
     int any = 0;
-    if (steps) {
-        Graph graph = {branches, bytes, positions, points, steps, branches->units, first, span, 0};
+    if (steps && looked_at) {
+        Graph graph = {branches, bytes, positions, points, steps, looked_at, branches->units, first, span, 0};
         read_steps(&graph);
         find_blocks(&graph);
         find_ways(&graph);
         any = choose_lines(&graph);
     }
     free(steps);
+    free(looked_at);
     for (int unit = points ? points->units - 1 : -1; unit >= 0; unit--) {
         points->line[unit] = positions[unit].line;
         if (points->chosen[unit]) points->first_chosen = unit;
@@ -341,7 +346,10 @@ static int on_audit(const char *event, PyObject *arguments, void *data) {
 int points_apply(PyCodeObject *code, const Points *points, void (*restore)(void)) {
     static int is_heard;
     restore_all = restore;
-    if (!is_heard && points_in_use) points_in_use = is_heard = !PySys_AddAuditHook(on_audit, NULL);
+    if (!is_heard && points_in_use) {
+        points_in_use = is_heard = !PySys_AddAuditHook(on_audit, NULL);
+        if (!is_heard) PyErr_Clear(); /* a hook of the program refuses ours */
+    }
     if (!points_in_use) return 0;
     int first = points->first_chosen;
     if (first < 0 || _PyCode_LineNumberFromArray(code, first) == -1) return 1;

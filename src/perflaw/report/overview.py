@@ -6,7 +6,7 @@ which lines grow together, the page takes from its other views.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from perflaw.report import law_words as words
@@ -43,19 +43,18 @@ def overview_data(laws: Document, keys: Sequence[str], outlook: Outlook | None, 
 def _matters(laws: Document, keys: Sequence[str], outlook: Outlook) -> Document:
     annotations, program, whole = laws["annotations"], laws["program"], outlook.predicted
     unit, metric = annotations[0]["unit"], annotations[0]["metric"]
+    sure = whole.mean > 0 and is_known(whole.mean, whole.mean_low, whole.mean_high)
     rows, around = [], []
     for one, key in zip(annotations, keys, strict=True):
-        known = [*one["run_law"]["predictions"], one["predicted"]] if one["run_law"] else []
-        far = next((each for each in known if each and each["features"] == whole.features), None)
-        if not far or not whole.mean > 0:
-            continue
-        part = min(far["mean"] / whole.mean, 1.0)
+        far = _known_prediction(one, whole.features)
+        if not sure or not far:
+            continue  # nobody knows which part of an unknown cost it is
+        part = min(far["mean"] / whole.mean, 1.0)  # laws are learnt apart: a part may exceed the whole by a little
         if part >= WHOLE and one["self_share"] < 0.5:
             around.append(one["component"])
         elif part >= MIN_PART:
             rows.append((part, one["self_share"], _row(one, key, part, far, unit)))
     rows.sort(key=lambda row: (-row[0], -row[1]))
-    sure = is_known(whole.mean, whole.mean_low, whole.mean_high)
     return {
         "point": words.features_text(whole.features) + ("" if laws["at"] else ", ten times what was recorded"),
         "metric": metric,
@@ -67,6 +66,16 @@ def _matters(laws: Document, keys: Sequence[str], outlook: Outlook) -> Document:
         "sources": [_source(one) for one in outlook.sources[:3]],
         "around": f"around all of it: {', '.join(around)}" if around else "",
     }
+
+
+def _known_prediction(annotation: Document, point: Mapping[str, float]) -> Document | None:
+    """The prediction at the point, if its interval says where the mean is."""
+    law = annotation["run_law"]
+    for one in [*law["predictions"], annotation["predicted"]] if law else []:
+        if one and one["features"] == point:
+            ends = [one[end] for end in ("mean", "mean_low", "mean_high")]
+            return one if None not in ends and is_known(*ends) else None
+    return None
 
 
 def _row(one: Document, key: str, part: float, far: Document, unit: str) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import Counter
 from datetime import UTC, datetime
@@ -28,8 +29,12 @@ def keep_check(folder: Path, laws: str, document: dict[str, Any]) -> None:
         "violated": list(dict.fromkeys(one["component"] for one in verdicts if one["verdict"] == "violated")),
     }
     try:
-        with (folder / FILE).open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        with (folder / FILE).open("ab+") as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":  # a check was killed while it wrote
+                    file.write(b"\n")
+            file.write(json.dumps(entry).encode() + b"\n")
     except OSError as error:
         raise StoreError(f"{folder / FILE}: cannot be written", error.strerror or "", "perflaw doctor") from error
 
@@ -37,7 +42,7 @@ def keep_check(folder: Path, laws: str, document: dict[str, Any]) -> None:
 def read_checks(folder: Path) -> list[dict[str, Any]]:
     """The history, the oldest check first; a line that is damaged or was cut off is left out."""
     try:
-        lines = (folder / FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = (folder / FILE).read_text(encoding="utf-8", errors="replace").split("\n")
     except OSError:
         return []
     return [entry for entry in map(_entry, lines) if entry]

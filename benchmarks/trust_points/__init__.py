@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 import textwrap
@@ -45,3 +46,11 @@ def perflaw(folder: Path, *arguments: str, status: int | None = 0) -> str:
     if status is not None and done.returncode != status:
         raise RuntimeError(f"perflaw {' '.join(arguments)} exits with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def cpu_s(command: list[str], folder: Path) -> float:
+    """CPU time of a command, s."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=folder, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trust_points import Answer, Point, perflaw, write_program
+from trust_points import Answer, Point, cpu_s, perflaw, write_program
 
 WORDS = """
     import sys
@@ -228,14 +228,6 @@ LOOPS_IN_PYTHON = """
         sort([(n * 7919) % 601 for n in range(300)])
         sum(collatz(n) for n in range(1, 400))
 """
-
-
-def cpu_s(command: list[str], folder: Path) -> float:
-    """CPU time of a command."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=folder, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def slowdown_of_lines(folder: Path, seed: int) -> Answer:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import resource
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trust_points import Answer, Point, perflaw, write_program
+from trust_points import Answer, Point, cpu_s, perflaw, write_program
 
 Document = dict[str, Any]
 Judge = Callable[[Document], Answer]
@@ -539,20 +537,13 @@ def _slowdown(folder: Path, number: int) -> Answer:
     # By turns, so that a change of the machine's speed hits both.
     plain, traced, told = [], [], []
     for turn in range(5):
-        plain.append(_cpu_seconds(folder, sys.executable, program.name))
+        plain.append(cpu_s([sys.executable, program.name], folder))
         perflaw(folder, "record", "-e", f"e{turn}", "--", program.name)
         [run] = json.loads(perflaw(folder, "runs", "-e", f"e{turn}", "--json"))["runs"]
         traced.append((run["machine"]["user_ns"] + run["machine"]["system_ns"]) / 1e9)
         told.append(run["slowdown"])
     true, mean = statistics.median(traced) / statistics.median(plain), statistics.median(told)
     return Answer(f"{mean:.2f}x told, {true:.2f}x measured", abs(mean - true) < 0.25 * true)
-
-
-def _cpu_seconds(folder: Path, *command: str) -> float:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=folder, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 SERVER = """

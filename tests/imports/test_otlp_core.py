@@ -12,7 +12,7 @@ from perflaw.imports import otlp_core
 from perflaw.imports.registry import read_trace
 from perflaw.imports.runs import core_file
 from tests.conftest import examples
-from tests.imports.test_traces import assert_core_reads_the_same
+from tests.imports.test_traces import assert_both_read_the_same
 
 LIBRARY = core_file(lambda text: None)
 VALUES = st.one_of(
@@ -58,22 +58,10 @@ def message(services):
     return data.SerializeToString()
 
 
-def assert_same(path, data):
-    path.write_bytes(data)
-    try:
-        read_trace(path)
-    except PerflawError as error:
-        with pytest.raises(type(error)) as found:
-            read_trace(path, LIBRARY)
-        assert str(found.value) == str(error)
-    else:
-        assert_core_reads_the_same(path, also_samples=False)
-
-
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(["", "shop", "bank"]), st.lists(SPANS, max_size=7)), min_size=1, max_size=3))
 def test_any_spans_are_read_as_the_python_reader_reads_them(tmp_path, services):
-    assert_same(tmp_path / "spans.pb", message(services))
+    assert_both_read_the_same(tmp_path / "spans.pb", message(services))
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
@@ -81,7 +69,7 @@ def test_any_spans_are_read_as_the_python_reader_reads_them(tmp_path, services):
 def test_damage_is_refused_by_both_or_by_none(tmp_path, spans, data):
     whole = message([("shop", spans)])
     place = data.draw(st.integers(2, len(whole) - 1))
-    assert_same(
+    assert_both_read_the_same(
         tmp_path / "spans.pb",
         whole[:place] + data.draw(st.binary(max_size=2)) + whole[place + data.draw(st.integers(0, 2)) :],
     )

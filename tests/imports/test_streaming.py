@@ -15,7 +15,7 @@ from perflaw.imports import streaming
 from perflaw.imports.registry import read_trace
 from perflaw.imports.runs import core_file
 from tests.conftest import examples
-from tests.imports.test_traces import assert_core_reads_the_same
+from tests.imports.test_traces import assert_both_read_the_same
 
 LIBRARY = core_file(lambda text: None)
 NUMBERS = st.sampled_from(
@@ -47,30 +47,18 @@ def text_of(events):
     return [" {" + " , ".join(f'"{key}":{value}' for key, value in one.items()) + "}\n" for one in events]
 
 
-def assert_same(path, document):
-    path.write_bytes(document.encode())
-    try:
-        read_trace(path)
-    except PerflawError as error:
-        with pytest.raises(type(error)) as found:
-            read_trace(path, LIBRARY)
-        assert str(found.value) == str(error)
-    else:
-        assert_core_reads_the_same(path, also_samples=False)
-
-
 def test_begins_and_ends_of_one_moment_stand_in_the_order_of_the_file(tmp_path):
     """Beside complete events that are written as they end."""
     marks = [("X", 1, 2), ("X", 0, 4), ("B", 5, 0), ("E", 5, 0), ("X", 7, 1), ("X", 6, 3)]
     events = [{"ph": kind, "name": "f", "ts": ts, "dur": dur, "pid": 1, "tid": 1} for kind, ts, dur in marks]
-    assert_same(tmp_path / "t.json", json.dumps(events))
+    assert_both_read_the_same(tmp_path / "t.json", json.dumps(events).encode())
     (process,) = streaming.read(tmp_path / "t.json", LIBRARY).processes
     assert process.tree(LIBRARY, 1).calls == 5
 
 
 def test_numbers_beyond_what_a_feature_can_be_are_left_out(tmp_path):
     event = '{"ph": "X", "name": "f", "ts": 1, "dur": 2, "args": {"n": 1e320, "m": 2}}'
-    assert_same(tmp_path / "t.json", f"[{event}]")
+    assert_both_read_the_same(tmp_path / "t.json", f"[{event}]".encode())
     for library in (None, LIBRARY):
         (process,) = read_trace(tmp_path / "t.json", library).processes
         process.tree(library, 1)
@@ -89,7 +77,7 @@ def test_any_events_are_read_as_the_python_reader_reads_them(tmp_path, usual, od
         text = text[:-1] + "," * data.draw(st.integers(0, 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounds, "PIECE", size)
-        assert_same(tmp_path / "t.json", text)
+        assert_both_read_the_same(tmp_path / "t.json", text.encode())
         if usual and not odd and any(one["ph"] != '"E"' for one in usual):
             assert streaming.read(tmp_path / "t.json", LIBRARY).processes
 
@@ -105,7 +93,7 @@ def test_damage_is_refused_by_both_or_by_none(tmp_path, usual, data):
         + data.draw(st.sampled_from(["", ",", "]", "}", "[", '"', "\\", "1e9", "\0"]))
         + text[place + length :]
     )
-    assert_same(tmp_path / "t.json", text)
+    assert_both_read_the_same(tmp_path / "t.json", text.encode())
 
 
 def test_files_of_many_runs_are_merged_by_time(tmp_path):

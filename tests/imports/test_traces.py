@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from perflaw.errors import PerflawError
 from perflaw.imports.registry import read_trace
 from perflaw.imports.runs import core_file
 from perflaw.record.tree.tables import tabulate
@@ -139,6 +140,19 @@ def assert_core_reads_the_same(path, also_samples=True):
         for name in mine:
             if also_samples or name in ("components", "calltree", "moments", "links", "pairs"):
                 assert list(mine[name]) == list(its[name]), name
+
+
+def assert_both_read_the_same(path, data):
+    """The same calls, or a refusal in the same words, by the C core and by the Python reader."""
+    path.write_bytes(data)
+    try:
+        read_trace(path)
+    except PerflawError as error:
+        with pytest.raises(type(error)) as found:
+            read_trace(path, LIBRARY)
+        assert str(found.value) == str(error)
+    else:
+        assert_core_reads_the_same(path, also_samples=False)
 
 
 @pytest.fixture(scope="module")

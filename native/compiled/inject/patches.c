@@ -12,6 +12,9 @@
 #include "core/base/table.h"
 #include "stubs.h"
 
+#ifndef MADV_POPULATE_WRITE /* an old C library, on whatever kernel */
+#define MADV_POPULATE_WRITE 23
+#endif
 #define MAGIC 0x3154415046525046ull /* "FPRFPAT1" */
 
 typedef struct PatchTable {

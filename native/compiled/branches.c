@@ -111,7 +111,7 @@ static BranchTable *ask(const void *function, const LoadedPlace *place, int32_t 
     uint64_t offset = (uint64_t)((const char *)function - (const char *)base);
     snprintf(text, sizeof text, "branches %llx %s", (unsigned long long)offset, place->file);
     Answer answer = base ? question_ask(text) : (Answer){0};
-    BranchTable *table = read_table(answer, base);
+    BranchTable *table = read_table(answer, function_address(base));
     question_drop(answer);
     if (!table || !table->head->names) return NULL;
     table->first_number = table_reserve((int32_t)table->head->names);

@@ -161,11 +161,12 @@ void define_mark(int32_t number, const char *name) {
 
 void loaded_place(const void *address, LoadedPlace *place) {
     Dl_info about = {0}, program = {0};
-    int is_found = dladdr(address, &about);
+    const char *there = function_address(address);
+    int is_found = dladdr(there, &about);
     place->file = is_found && about.dli_fname ? about.dli_fname : "";
-    place->base = about.dli_fbase;
+    place->base = about.dli_fbase ? (const char *)address + ((const char *)about.dli_fbase - there) : NULL;
     place->symbol = is_found && about.dli_sname ? about.dli_sname : "";
-    place->is_symbol_start = about.dli_saddr == address;
+    place->is_symbol_start = about.dli_saddr == there;
     if (!is_found) return;
     /* dladdr gives the program itself the word that it was started with, and servers write their titles over that
      * word. */

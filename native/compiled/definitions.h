@@ -33,7 +33,7 @@ void define_end(const Totals *totals);
  * holds a lock of ours. */
 typedef struct LoadedPlace {
     const char *file;     /* its path, under which the recorder finds it; empty if the address lies in no loaded file */
-    const void *base;     /* where the file is loaded; NULL if the address lies in no loaded file */
+    const void *base;     /* where the file is loaded, with the high bits of the address; NULL if that lies in no loaded file */
     const char *symbol;   /* the exported name that it lies in; empty if there is none */
     int is_symbol_start;  /* it is the symbol's own address */
     char buffer[4096];    /* may hold the path */

@@ -95,20 +95,12 @@ static void fetch_number(KnownFunction *known) {
 static KnownFunction *add(Thread *thread, const void *function) {
     if (2 * thread->function_count >= thread->function_capacity && !enlarge(thread)) return NULL;
     KnownFunction *known = entry_of(thread, function);
-    int64_t begun = clock_ns(&recording.clock);
+    int64_t begun = metrics_pause(thread);
     *known = (KnownFunction){.function = function, .size = INT32_MAX};
-    /* What it was off the CPU before is the program's: the reading below would swallow it. */
-    if (cpu_may_be_off(&thread->cpu, begun)) begun = metrics_write_off_cpu(thread, begun);
     if (function != recording.calibrated) fetch_number(known);
     if (known->is_observed) thread_write(thread, thread->last_stamp, 0, known->number, -1, -1, EVENT_OBSERVE);
     thread->function_count++;
-    if (recording.fake_clock) return known;
-    int64_t now = clock_ns(&recording.clock);
-    /* All of it is overhead, so time off the CPU meanwhile (the recorder may have to be waited for) is no function's. */
-    int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off_in_tracer(&thread->cpu, &recording.clock, &now) : 0;
-    int64_t passed = now - begun;
-    thread->overhead_ns += passed;
-    thread->off_ns += off < passed ? off : passed;
+    metrics_go_on(thread, begun);
     return known;
 }
 

@@ -22,7 +22,7 @@ void invocation_exit(Thread *thread, const void *function, const void *site, con
 static inline int32_t call_site(const Thread *thread, const void *site, uintptr_t stack) {
     const OpenInvocation *caller = thread->top;
     if ((caller->stack & ~IS_READ_AT_END) == stack) return -1;
-    intptr_t offset = (const char *)site - 1 - (const char *)caller->function;
+    intptr_t offset = (const char *)site - 1 - (const char *)function_address(caller->function);
     return offset >= 0 && offset < caller->size ? (int32_t)offset : -1;
 }
 /* Open the invocations that began before the program was attached to, as the thread's first: their frames are known by their

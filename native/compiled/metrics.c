@@ -91,3 +91,18 @@ __attribute__((noinline)) int64_t metrics_write_off_cpu(Thread *thread, int64_t 
     if (queued) thread_write(thread, queued, 0, METRIC_MORE + metrics_wanted, -1, -1, EVENT_CHANGE);
     return now;
 }
+
+int64_t metrics_pause(Thread *thread) {
+    int64_t now = clock_ns(&recording.clock);
+    /* What it was off the CPU before is the program's: the reading at the end would swallow it. */
+    return cpu_may_be_off(&thread->cpu, now) ? metrics_write_off_cpu(thread, now) : now;
+}
+
+void metrics_go_on(Thread *thread, int64_t begun) {
+    if (recording.fake_clock) return;
+    int64_t now = clock_ns(&recording.clock);
+    int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off_in_tracer(&thread->cpu, &recording.clock, &now) : 0;
+    int64_t passed = now - begun;
+    thread->overhead_ns += passed;
+    thread->off_ns += off < passed ? off : passed;
+}

@@ -67,7 +67,7 @@ ALWAYS_INLINE int quick_enter(Thread *thread, const void *function, uintptr_t re
     int64_t now = quick_now(thread);
     if (UNLIKELY(!now)) return 0;
     known->countdown--;
-    uint64_t offset = returns - 1 - (uintptr_t)caller->function;
+    uint64_t offset = returns - 1 - (uintptr_t)function_address(caller->function);
     int32_t site = offset < caller->size && caller->stack != stack ? (int32_t)offset : -1;
     OpenInvocation *open = ++thread->top;
     *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};

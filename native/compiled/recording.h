@@ -33,9 +33,16 @@ enum { MAX_METRICS = 16 };
 /* The bit of an invocation's stack that says that what it returns is to be read. */
 #define IS_READ_AT_END ((uintptr_t)1)
 
+/* What stands for a function: its address, and in the bits above which of the files it belongs to that lay at this place one
+ * after another. Nearly always that is the first one, and these bits are 0. */
+enum { ADDRESS_BITS = 48, MAX_FILES_AT_A_PLACE = 1 << 16 };
+static inline const void *function_address(const void *function) {
+    return (const void *)((uintptr_t)function << (64 - ADDRESS_BITS) >> (64 - ADDRESS_BITS));
+}
+
 /* An invocation that has not ended. */
 typedef struct OpenInvocation {
-    const void *function;
+    const void *function; /* what stands for it */
     uintptr_t stack; /* where the stack stood at its hook; deeper calls lie below. With the bit IS_READ_AT_END if set */
     int64_t frame;   /* its identity in the records */
     int32_t number;

@@ -300,12 +300,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_libraries_are_followed_that_the_program_opens_and_closes(tmp_path: Path) -> None:
-    library = tmp_path / "libplug.so"
-    (tmp_path / "plug.c").write_text("int plug_work(int number) { return number * (number != 77) + 7; }\n")
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "plug.c", "-o", library], cwd=tmp_path, check=True)
+    """Two libraries in turns, at the same place."""
+    libraries = [tmp_path / f"lib{name}.so" for name in ("one", "two")]
+    for name, library in zip(("one", "two"), libraries, strict=True):
+        inner = f"__attribute__((noinline)) int plug_{name}(int number) {{ return number * (number != 77) + 7; }}\n"
+        work = f"int plug_work(int number) {{ return plug_{name}(number) | (number == 77); }}\n"
+        (tmp_path / f"{name}.c").write_text(inner + work)
+        subprocess.run(["gcc", "-O2", "-shared", "-fPIC", f"{name}.c", "-o", library], cwd=tmp_path, check=True)
     program = built(tmp_path, "opening.c", "-O2")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([program, library], text=True, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen([program, *libraries], text=True, **pipes) as process:  # type: ignore[call-overload]
         assert process.stdout.readline() == "ready\n"
         with attached(process, tmp_path, "--select", "plug_*") as recorder:
             for _ in range(3):
@@ -317,10 +321,10 @@ def test_libraries_are_followed_that_the_program_opens_and_closes(tmp_path: Path
             recorder.send_signal(signal.SIGINT)
             recorder.communicate(timeout=60)
         assert recorder.returncode == 0
-        library.unlink()
+        libraries[0].unlink()
         assert process.stdout.read() == "0 wrong\n"
     [recording] = recordings(tmp_path)
-    assert calls(recording) == {"plug_caller": 3, "plug_work": 15}
+    assert calls(recording) == {"plug_caller": 3, "plug_work": 15, "plug_one": 10, "plug_two": 5}
 
 
 def started(pid: int, program: Path) -> list[int]:

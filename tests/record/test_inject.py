@@ -13,7 +13,7 @@ from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
-from tests.record.test_hooks import HOOKS, build_id_of, built, calls, opened, paths, recorded
+from tests.record.test_hooks import HOOKS, PROGRAMS, build_id_of, built, calls, opened, paths, recorded
 
 UNRECORDED = ("main", "from_nowhere", "work", "threads", "forks", "signals", "leaver", "other_stack")
 """Functions of jumps.c that have no hooks in the tests of hooks."""
@@ -248,3 +248,40 @@ int main(int count, char **words)
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert f"{count + 1:,} calls" in done.stderr  # that of from_constructor, too
+
+
+def test_libraries_that_are_opened_and_closed_are_recorded_from_their_constructors_on(tmp_path: Path) -> None:
+    """Two libraries that lie at one place in turns, and threads that open and close one of them at the same time."""
+    libraries = {"one": 7, "two": 9}
+    for name, answer in libraries.items():
+        flags = ["-g", "-shared", "-fPIC", f"-DNAME={name}", f"-DANSWER={answer}", "-o", tmp_path / f"{name}.so"]
+        subprocess.run(["gcc", "-O2", *flags, PROGRAMS / "plug.c"], check=True)
+    program = built(tmp_path, "plugs.c", "-O2", "-rdynamic")
+    words = [str(program), "20", *(str(tmp_path / f"{name}.so") for name in libraries)]
+    assert "0 wrong, places were used again" in subprocess.run(words, capture_output=True, check=True, text=True).stdout
+    (recording,) = recorded(tmp_path, *words, select=("plug_*",))
+    counted = calls(recording)
+    assert 20 < counted.pop("plug_begun_one") <= 80  # what one thread has open is not opened by another
+    assert counted.pop("plug_begins") > 40
+    assert counted == {
+        "plug_calls": 100, "plug_work": 1000, "plug_inner_one": 800, "plug_inner_two": 200, "plug_begun_two": 20
+    }  # fmt: skip
+    assert opened(recording) == 0
+    assert paths(recording)["/plug_begun_two/plug_begins"] == 20
+
+
+def test_a_module_of_a_real_program_is_recorded_from_its_initialisation_on(tmp_path: Path) -> None:
+    """Debian's perl opens its modules itself. Of stripped ones the functions are known that they export."""
+    command = ("perl", "-MPOSIX", "-MList::Util=sum", "-e", "exit(sum(1..9) != 45 || POSIX::floor(2.5) != 2)")
+    (recording,) = recorded(tmp_path, *command, select=("boot_*",))
+    assert calls(recording).items() >= {"boot_POSIX": 1, "boot_List__Util": 1}.items()
+
+
+def test_converters_that_the_c_library_opens_itself_are_recorded(tmp_path: Path) -> None:
+    """A closed library that is opened again is at its place again, and has jumps again."""
+    (tmp_path / "text").write_text("perflaw\n" * 20_000)
+    command = ("iconv", "-f", "ISO-8859-2", "-t", "KOI8-R", str(tmp_path / "text"), "-o", str(tmp_path / "converted"))
+    (recording,) = recorded(tmp_path, *command, select=("gconv*",))
+    assert calls(recording)["gconv_init"] == 2
+    assert calls(recording)["gconv"] > 2
+    assert (tmp_path / "converted").read_text() == (tmp_path / "text").read_text()

@@ -153,7 +153,7 @@ static CallProgram *make_program(const LoadedTable *table, const HookCall *call)
         .reads = copy(table->reads + call->first_read, call->reads * sizeof(Read)),
         .features = copy(table->features + call->first_feature, call->features * sizeof(Feature)),
         .terms = copy(table->terms + call->first_term, call->terms * sizeof(Term)),
-        .base = (uint64_t)(uintptr_t)table->base,
+        .base = (uint64_t)(uintptr_t)function_address(table->base),
         .read_count = call->reads,
         .feature_count = call->features,
     };

@@ -30,8 +30,10 @@ __attribute__((constructor)) static void begin(void) {
     const char *wanted = setting("PERFLAW_TARGET_INJECT");
     if (!*wanted || !process_prepare()) return;
     recording.entered_ns = cpu_of_process_ns();
-    const char *trouble = modules_inject(wanted, write_jumps);
+    const char *trouble = modules_inject(wanted, write_jumps), *unheard = NULL;
+    if (!trouble && !strcmp(wanted, "libraries")) unheard = modules_watch();
     if (trouble && process_begin()) define_text("inject", trouble);
+    if (unheard && process_begin()) define_text("opened", unheard);
 }
 
 /* ---- running already ---- */

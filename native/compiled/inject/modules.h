@@ -13,8 +13,12 @@
 const char *modules_inject(const char *wanted, WriteJumps write);
 /* Whether files were loaded or unloaded since they were looked at. Cost: some 100 ns. */
 int modules_have_changed(void);
-/* Do the same for libraries that were loaded since, while the program runs. Those that were unloaded are forgotten; where another
- * one lies then, nothing is injected, because addresses mean functions of the first one. */
+/* Do the same for libraries that were loaded since, while the program runs. The jumps of those that were unloaded have gone with
+ * their memory. */
 void modules_follow(WriteJumps write);
+/* From now on, inject libraries as soon as they are loaded, before their constructors run: the loader calls an empty function of
+ * its own at every change of its list of files, for debuggers to stop there, and that jumps to us then. NULL, or why that cannot
+ * be. The program has one thread. */
+const char *modules_watch(void);
 
 #endif

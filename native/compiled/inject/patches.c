@@ -36,7 +36,8 @@ enum FixupKind { RELATIVE, LOW_HALF, HIGH_HALF };
 
 _Static_assert(sizeof(PatchTable) == 24 && sizeof(Patch) == 24 && sizeof(Fixup) == 16, "the rows of inject/tables.py");
 
-enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900, STUBS_BYTES = 1 << 28, PAGE = 4096 };
+enum { JUMP_BYTES = 5, STUB_CODE = 2 * sizeof(void *), ALIGNMENT = 32, BLOCK_HEAD = 32, STEP = 1 << 20, NEAR_STEPS = 1900, STUBS_BYTES = 1 << 28, PAGE = 4096,
+       OWNED_AT_ONCE = 32 * PAGE };
 
 /* The page before the stubs that were made at once; it stays writable. */
 typedef struct Block {
@@ -44,6 +45,10 @@ typedef struct Block {
     struct Block *next;
 } Block;
 static Block *blocks;
+
+static const char *function_at(const Module *module, uint64_t offset) {
+    return module->base + offset + (module->number << ADDRESS_BITS);
+}
 
 /* A stub by its function, so that it serves a later recording too. */
 typedef struct KnownStub {
@@ -155,13 +160,13 @@ static KnownStub *known_stub(const char *function) {
 
 /* The stub that an earlier recording made for the same; NULL if there is none. */
 static char *stub_for(const Given *given, const Patch *patch) {
-    const KnownStub *known = known_stub(given->module->base + patch->offset);
+    const KnownStub *known = known_stub(function_at(given->module, patch->offset));
     return known && known->digest == digest_of_patch(given, patch) ? known->stub : NULL;
 }
 
 /* A stub that cannot be noted is made again the next time. */
 static void note_stub(const Given *given, const Patch *patch, char *stub) {
-    char *function = given->module->base + patch->offset;
+    const char *function = function_at(given->module, patch->offset);
     if (!arena.base && arena_create(&arena, STUBS_BYTES)) return;
     KnownStub *known = known_stub(function), *new = known ? known : arena_alloc(&arena, sizeof *new);
     if (!new) return;
@@ -172,7 +177,7 @@ static void note_stub(const Given *given, const Patch *patch, char *stub) {
 
 /* Write the stub of a patch; gives what is behind it. */
 static char *put_patch(char *stub, const Given *given, const Patch *patch, const char *block) {
-    char *code = put_stub(stub, given->module->base + patch->offset, block);
+    char *code = put_stub(stub, function_at(given->module, patch->offset), block);
     memcpy(code, given->bytes + patch->first_byte + patch->original, patch->displaced);
     for (uint32_t at = 0; at < patch->fixups; at++) fix(code, &given->fixups[patch->first_fixup + at], given->module->base);
     return code + patch->displaced;
@@ -258,36 +263,36 @@ void patches_wake(void) {
 
 static uintptr_t page_of(const Jump *jump) { return (uintptr_t)jump->address & ~(uintptr_t)(PAGE - 1); }
 
-/* Pages that the process is to have its own copy of. */
+/* A stretch of code that the process is to have its own copy of. */
 typedef struct Pages {
     const Module *module;
-    const Jump *jumps;
-    size_t count;
+    uintptr_t first, size;
 } Pages;
 
 /* Called while the loader neither loads nor unloads: at the same place no other memory can lie. */
-static int own_pages(struct dl_phdr_info *about, size_t size, void *pages) {
-    const Module *module = ((const Pages *)pages)->module;
-    const Jump *jumps = ((const Pages *)pages)->jumps;
-    size_t count = ((const Pages *)pages)->count, code = (size_t)(module->code_end - module->code_first);
+static int own_pages(struct dl_phdr_info *about, size_t size, void *wanted) {
+    const Pages *pages = wanted;
     uintptr_t low = UINTPTR_MAX;
     (void)size;
     for (int at = 0; at < about->dlpi_phnum; at++)
         if (about->dlpi_phdr[at].p_type == PT_LOAD && about->dlpi_addr + about->dlpi_phdr[at].p_vaddr < low)
             low = about->dlpi_addr + about->dlpi_phdr[at].p_vaddr;
-    if ((low & ~(uintptr_t)(PAGE - 1)) != (uintptr_t)module->base) return 0;
-    if (mprotect(module->code_first, code, module->code_protection | PROT_WRITE)) return 1;
-    for (size_t at = 0, end; at < count; at = end) {
-        uintptr_t first = page_of(&jumps[at]), last = first;
-        for (end = at + 1; end < count && page_of(&jumps[end]) - last <= PAGE; end++) last = page_of(&jumps[end]);
-        madvise((void *)first, last + PAGE - first, MADV_POPULATE_WRITE); /* since Linux 5.14 */
-    }
-    mprotect(module->code_first, code, module->code_protection);
+    if ((low & ~(uintptr_t)(PAGE - 1)) != (uintptr_t)pages->module->base) return 0;
+    void *first = (void *)pages->first;
+    if (mprotect(first, pages->size, pages->module->code_protection | PROT_WRITE)) return 1;
+    madvise(first, pages->size, MADV_POPULATE_WRITE); /* since Linux 5.14 */
+    mprotect(first, pages->size, pages->module->code_protection);
     return 1;
 }
 
+/* Whoever opens a library, or throws an exception, waits for the loader's lock, so it is taken for few pages at a time. */
 void patches_own_pages(const Module *module, const Jump *jumps, size_t count) {
-    dl_iterate_phdr(own_pages, &(Pages){module, jumps, count});
+    for (size_t at = 0, end; at < count; at = end) {
+        uintptr_t first = page_of(&jumps[at]), last = first;
+        for (end = at + 1; end < count && page_of(&jumps[end]) - last <= PAGE && last - first < OWNED_AT_ONCE; end++)
+            last = page_of(&jumps[end]);
+        dl_iterate_phdr(own_pages, &(Pages){module, first, last + PAGE - first});
+    }
 }
 
 const char *write_jumps(const Module *module, const Jump *jumps, size_t count) {

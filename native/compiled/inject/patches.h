@@ -18,7 +18,7 @@
 #include "compiled/questions.h"
 
 enum { MAX_JUMP = 24 };     /* bytes that are overwritten: whole instructions of at most 15 bytes, from the fifth on */
-enum { MAX_MODULES = 256 }; /* loaded files that are injected into */
+enum { MAX_MODULES = 1024 }; /* loaded files that are injected into, also those that were closed */
 
 /* A loaded file. */
 typedef struct Module {
@@ -26,6 +26,7 @@ typedef struct Module {
     char *first, *end;           /* of its memory */
     char *code_first, *code_end; /* of its executable memory */
     int code_protection;         /* of mprotect */
+    uint64_t number;             /* of the files that lay at this place one after another */
 } Module;
 
 /* The bytes that a function begins with, and those that make it jump to its stub. */
@@ -50,7 +51,7 @@ void patches_rest(void);
 void patches_wake(void);
 /* Give the process its own copy of the pages of code that jumps will be written to. The kernel makes it at the first write to each,
  * which would take most of the time for which the threads are stopped; nothing changes in them. Nothing is done where the system
- * does not allow it. Cost: 2 us a page. */
+ * does not allow it, or where the file was closed. Cost: 2 us a page; the loader's lock is held for a few pages at a time. */
 void patches_own_pages(const Module *module, const Jump *jumps, size_t count);
 
 /* Make an injected function that does nothing, for calibration. 0 if that cannot be. */

@@ -173,6 +173,21 @@ __asm__(".text\n"
         "    .cfi_adjust_cfa_offset -8\n"
         "    jmp *-8(%rsp)\n"
         "    .cfi_endproc\n"
-        ".size inject_rest, .-inject_rest\n");
+        ".size inject_rest, .-inject_rest\n"
+
+        ".p2align 4\n"
+        ".globl inject_loader\n"
+        ".hidden inject_loader\n"
+        ".type inject_loader, @function\n"
+        "inject_loader:\n"
+        "    .cfi_startproc\n"
+        PUSH_REGISTERS
+        "    andq $-16, %rsp\n"
+        "    cld\n"
+        "    call loader_has_changed\n"
+        POP_REGISTERS
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size inject_loader, .-inject_loader\n");
 
 #endif

@@ -23,6 +23,9 @@ enum { STUB_HEAD = 41, STUB_RISE = 8, RED_ZONE = 128 };
 /* Where stubs jump to, and what injected functions return to; where stubs jump to when the recording is over, at 2 ns a call.
  * They are code, not functions of C. */
 extern const char inject_entry[], inject_leave[], inject_rest[];
+/* Calls loader_has_changed (modules.c) and returns, with every general register as it was: the loader's compiler knows that an empty
+ * function changes none. */
+extern const char inject_loader[];
 
 /* What these call. `behind`: the displaced instructions; `slot`: where the return address stands. */
 

@@ -55,6 +55,11 @@ def command(
     """Learn the law of each function's cost from the experiment's recordings (or the RUNs named).
 
     Functions are ranked by their share of the cost; with --at, by the cost that a run of that size will have in them.
+
+    \b
+    perflaw annotate --at n=1e6
+    perflaw annotate -e nightly --metric cpu
+    perflaw annotate -o perf.law
     """
     from perflaw.report.annotations import SMALL_SHARE, annotations_text, law_file
 

@@ -85,6 +85,11 @@ def command(
     LAWS is a .law file, its JSON twin, an experiment, or a file of specifications that ``perflaw mine --export yaml``
     wrote (FILE.yaml). Runs that the laws were learnt from are refused. Exit status 1 if a law is violated.
     With --attach, new recordings are made of a running process, and held against specifications.
+
+    \b
+    perflaw check perf.law -e new
+    perflaw check perf.law -e new --sarif perf.sarif --markdown comment.md
+    perflaw check spec.yaml --attach 1234 --watch
     """
     from perflaw.store.experiment import run_id
 

@@ -29,7 +29,7 @@ def command() -> None:
 
     \b
     perflaw controller init --listen 0.0.0.0:7480 --name fleet.example
-    perflaw controller enrol shop --allow 'shop.*' > shop.enrolment
+    (umask 077; perflaw controller enrol shop --allow 'shop.*' > shop.enrolment)
     perflaw controller serve
     perflaw stub shop.enrolment --attach PID                    (on each host)
     perflaw controller specs shop > shop.yaml

@@ -48,6 +48,10 @@ def command(
     Both may also be specifications of call paths, as `perflaw mine --export yaml` writes them.
 
     Exit status 1 if a function costs more than before, beyond the minimum effect and the scatter between runs.
+
+    \b
+    perflaw diff before after
+    perflaw diff base.law head.law --markdown comment.md
     """
     from perflaw.check.diffing import DiffSide, compare
     from perflaw.check.judge import CheckOptions

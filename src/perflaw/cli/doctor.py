@@ -13,7 +13,12 @@ from perflaw.cli.options import json_option, print_document
 @click.command("doctor", short_help="say what this machine can measure, and why not")
 @json_option
 def command(as_json: bool) -> int:
-    """Say which tracer records here and why, how fine the clock is, and what cannot be measured."""
+    """Say which tracer records here and why, how fine the clock is, and what cannot be measured.
+
+    \b
+    perflaw doctor
+    perflaw doctor --json
+    """
     from perflaw.record.doctor import examine
 
     findings = examine()

@@ -23,6 +23,10 @@ def command(experiment: str, table: str | None, runs: tuple[str, ...]) -> int:
 
     Runs recorded with --collect lines also have the table counts, which is printed run by run. Runs recorded with
     --collect probes have the tables probes and probe_processes, and probe_records, which only --table prints.
+
+    \b
+    perflaw dump 0001
+    perflaw dump 0001 --table calltree
     """
     from perflaw.store.counts import read_counts
     from perflaw.store.experiment import open_experiment

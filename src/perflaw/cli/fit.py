@@ -45,6 +45,11 @@ def command(
     numeric parameters are the features, and times are in ns.
 
     Without --at, predictions are made at 2 and 10 times the 95th percentile of every feature.
+
+    \b
+    perflaw fit times.csv --response seconds --at n=1e6
+    perflaw fit times.csv --response seconds --by host
+    perflaw fit benchmark.json
     """
     from perflaw.imports.formats import ForeignFile
     from perflaw.imports.registry import holds_benchmarks

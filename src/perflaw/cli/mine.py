@@ -61,6 +61,11 @@ def command(
 
     For each function: the borders between quick and slow calls, the groups of call paths that behave alike, and the call
     edges that distinguish the groups. COMPONENT is the name of a function or the end of it.
+
+    \b
+    perflaw record --collect paths -- app.py && perflaw mine
+    perflaw mine --export yaml > spec.yaml
+    perflaw mine --attach 1234 --budget 2% --seconds 60
     """
     from perflaw.api.mining import MiningRequest, is_specification, merge_specs, mine_specs
     from perflaw.cli.mining import refine_text, specs_text

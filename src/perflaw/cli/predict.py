@@ -21,6 +21,10 @@ def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[st
 
     The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
     range of the data; a law of uncertain shape makes no prediction there.
+
+    \b
+    perflaw predict perf.law n=1e5 n=1e6
+    perflaw predict nightly n=1e6 --metric cpu
     """
     from perflaw.api.predictions import predict_costs
     from perflaw.report.annotations import forecast_table

@@ -32,7 +32,13 @@ def command(
     diff: str | None,
     runs: tuple[str, ...],
 ) -> int:
-    """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network."""
+    """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network.
+
+    \b
+    perflaw report
+    perflaw report -e nightly --at n=1e6 -o nightly.html
+    perflaw check perf.law -e new --json > check.json; perflaw report --check check.json
+    """
     from perflaw.api.pages import PageRequest, report_page
 
     page = report_page(PageRequest(experiment, runs, metric, point_of(at), _outcomes(check, diff)))

@@ -23,7 +23,12 @@ NEWEST: Final = 100
 @click.option("--verify", is_flag=True, help="Compare every table with its checksum; exit status 2 if one was altered.")
 @click.option("--all", "show_all", is_flag=True, help=f"Show more than the newest {NEWEST} in the table.")
 def command(experiment: str, as_json: bool, verify: bool, show_all: bool) -> int:
-    """List the recordings: when each was made, of which command, with which features, and how it ended."""
+    """List the recordings: when each was made, of which command, with which features, and how it ended.
+
+    \b
+    perflaw runs
+    perflaw runs -e nightly --verify
+    """
     from perflaw.store.checksums import verify_all
     from perflaw.store.experiment import STORE, open_experiment
     from perflaw.types import Run

@@ -24,7 +24,7 @@ def command(
 
     \b
     perflaw record -- app.py && perflaw show
-    perflaw show --metric allocated_bytes
+    perflaw record --metric memory -- app.py && perflaw show --metric allocated_bytes
     perflaw show -o flame.html 0007
     """
     from perflaw.api.profiles import profile_document

@@ -43,6 +43,10 @@ def command(
     The stub opens no port: it asks the controller over HTTPS. It measures no function that the enrolment does not allow.
     Without the controller it goes on within its last instructions, keeps what it measured, and delivers it later. Ctrl-C
     leaves the process as it was.
+
+    \b
+    perflaw stub shop.enrolment --attach 1234 --budget 1%
+    perflaw stub shop.enrolment -e nightly
     """
     from perflaw.cli.live_mining import parse_share
     from perflaw.mine.fleet.enrolment import read_enrolment

@@ -67,6 +67,11 @@ def command(
 
     The clusters are ordered by their largest count. Counts are predicted at ten times the 95th percentile of the
     features, or at the point of --at.
+
+    \b
+    perflaw trend --at n=1e6
+    perflaw trend -o trend.html
+    perflaw trend counts.csv
     """
     request = TrendRequest(experiment, source, features, counts, kinds, parse_points(at))
     read = read_trend_input(request)

@@ -76,6 +76,11 @@ def command(
     """Show which functions' cost varies highly, and where that comes from, over all recordings (or the RUNs named).
 
     With a COMPONENT (the name of a function, or the end of it): why this function is sometimes slow.
+
+    \b
+    perflaw variance
+    perflaw variance handle --deadline 20ms
+    perflaw variance handle --perfetto slowest.json
     """
     from perflaw.learn.variance.analyse import variance
     from perflaw.learn.variance.tree import Options

@@ -15,6 +15,7 @@ from perflaw.imports import (
     hyperfine,
     jaeger,
     junit,
+    lttng,
     otlp,
     perfetto,
     pytest_benchmark,
@@ -28,7 +29,7 @@ from perflaw.imports.formats import ForeignFile, Format
 from perflaw.imports.profiles import PROFILES
 from perflaw.imports.tracks import Trace
 
-BINARY_TRACES: Final[tuple[Format[Trace], ...]] = (uftrace.FORMAT, otlp.PROTOBUF, perfetto.FORMAT)
+BINARY_TRACES: Final[tuple[Format[Trace], ...]] = (uftrace.FORMAT, lttng.FORMAT, otlp.PROTOBUF, perfetto.FORMAT)
 """They are recognised first, because all others look at the text of a file."""
 TRACES: Final[tuple[Format[Trace], ...]] = (
     *BINARY_TRACES,

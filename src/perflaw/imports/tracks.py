@@ -5,21 +5,25 @@ from __future__ import annotations
 import math
 import re
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
 from pathlib import Path
 from struct import pack, unpack
-from typing import Final, Protocol
+from typing import IO, Final, Protocol
 from zlib import crc32
+
+import numpy as np
 
 from perflaw.bounds import check_digits
 from perflaw.errors import DataError
 from perflaw.record.tree.core import TreeTables
 from perflaw.record.tree.feed import TreeFeed
-from perflaw.record.tree.records import DEAD, ENTER, EXIT, FEATURE, MAX_CODE, Definitions, Event
+from perflaw.record.tree.records import DEAD, ENTER, EXIT, FEATURE, MAX_CODE, RECORD, Definitions, Event
 from perflaw.record.tree.reservoir import scramble
+from perflaw.store.columns import Array
 from perflaw.types import Component
 
 MAX_DIGITS: Final = 19
@@ -34,6 +38,8 @@ TOO_MANY_FEATURES: Final = f"numbers of calls were left out: they have more than
 CUT: Final = "calls end one tick of the clock after the call that they lie in: cut to its end"
 CATEGORY: Final = ".type"
 """End of the names of features whose values are texts."""
+MAX_NEWEST: Final = 1 << 15
+"""Records of a process that are kept in memory; the older ones lie in a temporary file, so memory does not grow with calls."""
 _MAX_NS = 1 << 62
 _KEY = (1 << 31) - 1
 _MAX_FEATURE = int(sys.float_info.max)
@@ -91,13 +97,38 @@ class TraceProcess(Protocol):
         """
 
 
+@dataclass(slots=True)
+class Track:
+    """The records of a track, in order."""
+
+    newest: list[Event] = field(default_factory=list)
+    """The records that are not in the file yet."""
+    pieces: list[tuple[int, int]] = field(default_factory=list)
+    """Place in the file and number of records of each piece that was written."""
+    first: int = 0
+    """The first time stamp, ns."""
+    last: int = 0
+    """The last time stamp, ns."""
+
+    def append(self, event: Event) -> None:
+        """Add a record that has a time stamp."""
+        if not self.newest and not self.pieces:
+            self.first = self.last = event[0]
+        self.last = max(self.last, event[0])
+        self.newest.append(event)
+
+
 class ProcessEvents:
     """The calls of a process, on tracks. Calls of one track lie within each other or follow each other."""
 
     def __init__(self, name: str, pid: int = 0) -> None:
         self.name, self.pid = name, pid
         self.definitions = Definitions()
-        self.tracks: list[list[Event]] = []
+        self.tracks: list[Track] = []
+        self._file: IO[bytes] | None = None
+        """Takes the records beyond the newest."""
+        self._newest = 0
+        """Records that are in memory, some more at most."""
         self.notes: Counter[str] = Counter()
         """What was decided about calls that could not be taken as they are → number of such calls."""
         self._codes: dict[Component, int] = {}
@@ -107,6 +138,10 @@ class ProcessEvents:
         """Call site of each caller, by its code. A trace has no call sites, so each caller has one, the same in every
         file. Recursion is then folded where a caller calls the same callee for the third time."""
         self._frame = 0
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None):
+            self._file.close()  # type: ignore[union-attr]
 
     def component(self, component: Component) -> int:
         """Code of a component; DataError where there are too many components."""
@@ -120,19 +155,22 @@ class ProcessEvents:
             self.definitions.define(code, component, ())
         return code
 
-    def track(self) -> list[Event]:
+    def track(self) -> Track:
         """A new track."""
-        self.tracks.append([])
+        self.tracks.append(Track())
         return self.tracks[-1]
 
     def enter(
-        self, track: list[Event], stamp: int, code: int, caller: int, features: Iterable[tuple[str, Number | str]] = ()
+        self, track: Track, stamp: int, code: int, caller: int, features: Iterable[tuple[str, Number | str]] = ()
     ) -> int:
         """Begin a call at ``stamp`` ns; gives its frame. ``caller`` is the code of the calling component, 0 for none.
 
         A feature that is a text is a category, kept as the names of dynamic types are: ``card`` becomes ``card.type``.
         """
         self._frame += 1
+        self._newest += 2  # with its end
+        if self._newest >= MAX_NEWEST:
+            self._write_newest()
         key = scramble(self._frame) & _KEY  # the order of priorities is random, and the same in every import
         track.append((stamp, self._frame, code, self._sites[caller], key, ENTER))
         for name, value in features:
@@ -143,34 +181,60 @@ class ProcessEvents:
             else:
                 plain = self.category(value) if isinstance(value, str) else float(value)
                 bits = unpack("<q", pack("<d", plain))[0]
-                track.append((bits, self._frame, feature, -1, -1, FEATURE))
+                track.newest.append((bits, self._frame, feature, -1, -1, FEATURE))
+                self._newest += 1
         return self._frame
 
-    def exit(self, track: list[Event], stamp: int, frame: int) -> None:
+    def exit(self, track: Track, stamp: int, frame: int) -> None:
         """End the call of a frame; calls that were entered after it and are still open never end."""
         track.append((stamp, frame, 1, -1, -1, EXIT))
 
-    def abandon(self, track: list[Event], stamp: int, frame: int) -> None:
+    def abandon(self, track: Track, stamp: int, frame: int) -> None:
         """Note that calls entered after the call of a frame (all open calls if it is 0) never end."""
         track.append((stamp, frame, 1, -1, -1, DEAD))
 
-    def ordered(self) -> list[list[Event]]:
+    def _write_newest(self) -> None:
+        """Move the records in memory to the file; DataError where it takes no more."""
+        self._newest = 0
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="perflaw-")  # noqa: SIM115 (it lives as long as this)
+            for track in self.tracks:
+                if track.newest:
+                    track.pieces.append((self._file.tell(), len(track.newest)))
+                    self._file.write(np.array(track.newest, RECORD).tobytes())
+                    track.newest.clear()
+        except OSError as error:
+            why = f"a file in {tempfile.gettempdir()} takes its calls: {(error.strerror or '').lower()}"
+            raise DataError("the trace cannot be read", why, "TMPDIR=FOLDER perflaw import FILE") from error
+
+    def _records(self, track: Track) -> Iterator[Array]:
+        """The records of a track, in pieces."""
+        for place, count in track.pieces:
+            assert self._file
+            self._file.seek(place)
+            yield np.frombuffer(self._file.read(count * RECORD.itemsize), RECORD)
+        if track.newest:
+            yield np.array(track.newest, RECORD)
+
+    def ordered(self) -> list[Track]:
         """Tracks that have records, by their first time stamp."""
-        return sorted(filter(None, self.tracks), key=lambda track: track[0][0])
+        return sorted((track for track in self.tracks if track.newest or track.pieces), key=lambda track: track.first)
 
     def first_stamp(self) -> int:
         """See :class:`TraceProcess`."""
-        return self.ordered()[0][0][0]
+        return self.ordered()[0].first
 
     def last_stamp(self) -> int:
-        """See :class:`TraceProcess`; records of features have no stamp."""
-        return max(event[0] for track in self.ordered() for event in track if event[5] != FEATURE)
+        """See :class:`TraceProcess`."""
+        return max(track.last for track in self.ordered())
 
     def tree(self, library: Path | None, seed: int) -> TreeTables:
         """See :class:`TraceProcess`; each track is a thread of its own."""
         feed = TreeFeed(library, seed, self.definitions.lanes())
         for thread, track in enumerate(self.ordered(), 1):
-            feed.take(thread, track)
+            for records in self._records(track):
+                feed.take(thread, records)
         return feed.finish()
 
     def sites(self) -> list[int]:
@@ -216,11 +280,11 @@ class Trace:
         return min(process.first_stamp() for process in self.processes)
 
 
-def trace_of(tool: str, processes: Iterable[ProcessEvents], tick_ns: int, lost: str = "") -> Trace:
+def trace_of(tool: str, processes: Iterable[ProcessEvents], tick_ns: int, lost: str = "", epoch: bool = False) -> Trace:
     """The trace of these processes: those that have calls, in order of their first time stamp."""
     recorded = [process for process in processes if process.ordered()]
     recorded.sort(key=ProcessEvents.first_stamp)
-    return Trace(tool, tuple(recorded), tick_ns, lost)
+    return Trace(tool, tuple(recorded), tick_ns, lost, epoch)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from perflaw.record.tree.call_tree import to_tables
 from perflaw.record.tree.core import RING_CAPACITY, Core, RingWriter, TreeTables
 from perflaw.record.tree.records import ENTER, RECORD, THREAD, Event
 from perflaw.record.tree.reservoir import scramble
+from perflaw.store.columns import Array
 
 _KEYS = (1 << 31) - 1
 
@@ -33,9 +34,9 @@ class TreeFeed:
                 self.ring = RingWriter(Path(folder) / "feed.ring")
                 self.core.attach(self.ring.path)
 
-    def take(self, thread: int, events: Sequence[Event]) -> None:
-        """Add records of a thread, in the order of their stamps."""
-        rows = np.array(events, RECORD)
+    def take(self, thread: int, events: Sequence[Event] | Array) -> None:
+        """Add records of a thread, in the order of their stamps; an array is of the type RECORD."""
+        rows = np.array(events, RECORD)  # a copy, which the keys below may be written to
         entered = rows["kind"] == ENTER
         rows["key"][entered] ^= scramble(self.seed) & _KEYS
         if self.builder:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from perflaw.errors import TargetError
 from perflaw.record.launch import Launch
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
+from perflaw.store.experiment import open_experiment
 from tests.record.test_hooks import HOOKS, PROGRAMS, build_id_of, built, calls, opened, paths, recorded
 
 UNRECORDED = ("main", "from_nowhere", "work", "threads", "forks", "signals", "leaver", "other_stack")
@@ -285,3 +288,28 @@ def test_converters_that_the_c_library_opens_itself_are_recorded(tmp_path: Path)
     assert calls(recording)["gconv_init"] == 2
     assert calls(recording)["gconv"] > 2
     assert (tmp_path / "converted").read_text() == (tmp_path / "text").read_text()
+
+
+@pytest.mark.parametrize(
+    ("how", "numbers", "ended"),
+    [
+        ("deadlock", [signal.SIGTERM], signal.SIGTERM), ("read", [signal.SIGINT], signal.SIGINT),
+        ("spin", [signal.SIGTERM], signal.SIGTERM), ("threads", [signal.SIGINT], signal.SIGINT),
+        ("deaf", [signal.SIGTERM, signal.SIGTERM], signal.SIGKILL),
+    ],
+)  # fmt: skip
+def test_a_signal_to_the_recorder_ends_a_program_that_hangs(
+    how: str, numbers: list[signal.Signals], ended: signal.Signals, tmp_path: Path
+) -> None:
+    """A terminal sends SIGINT to the program too; who sends it to the recorder alone wants the same."""
+    words = [sys.executable, "-m", "perflaw", "record", "--", str(built(tmp_path, "hangs.c", "-O2")), how]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == "hangs\n"
+        for number in numbers:
+            time.sleep(0.3)
+            recorder.send_signal(number)
+        recorder.communicate(timeout=30)
+    assert recorder.returncode == 128 + numbers[-1]
+    [recording] = open_experiment("default", tmp_path).recordings()
+    assert recording.run.ended == f"killed by {ended.name}"
+    assert calls(recording)["leaf"] >= 1000

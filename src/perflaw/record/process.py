@@ -27,16 +27,27 @@ from perflaw.store.features import STREAMS, find_number, output_path, read_outpu
 
 RELAYED: Final = (signal.SIGTERM, signal.SIGHUP)
 """Signals that reach the recorder alone, so it passes them on. Ctrl-C reaches the program too: same process group."""
+INTERRUPT_S: Final = 1.0
+"""Seconds that the program has to end after SIGINT, before it is told that the recorder has got it."""
+_GROUP, _FOREGROUND = 2, 5
+"""Places of a process's group, and of the group that its terminal sends Ctrl-C to, among the fields of its state."""
 
 
 class SignalRelay:
     """While entered, a signal to the recorder goes to the program, and the recorder stays to keep what was recorded.
 
-    A second signal after the program has ended has its usual effect: nothing that the recorder still does may keep it.
+    SIGINT is sent by terminals and by some tools to the whole group of processes, by others to the recorder alone. Nobody
+    can see which it was, so the program gets it from the recorder where no terminal sent it and the program does not end.
+
+    A second SIGTERM while the program holds the first one back, because it hangs where no signal reaches it, ends the
+    program by SIGKILL. A second signal after the program has ended has its usual effect: nothing that the recorder still
+    does may keep it.
     """
 
     def __init__(self) -> None:
         self.received: int | None = None
+        self._interrupted_at: float | None = None
+        """When SIGINT came that the program may not have got."""
         self.process: subprocess.Popen[bytes] | None = None
         self.ended = False
         """Whether the program has ended, or is no longer recorded; set by whoever saves the recording."""
@@ -57,9 +68,35 @@ class SignalRelay:
             self.__exit__()
             os.kill(os.getpid(), number)
             return
+        insists = number == self.received == signal.SIGTERM
         self.received = number
+        if number == signal.SIGINT and not _is_in_foreground():
+            self._interrupted_at = time.monotonic()
         if number in RELAYED and self.process is not None:
-            self.process.send_signal(number)
+            held_back = insists and _holds_back(self.process.pid, number)
+            self.process.send_signal(signal.SIGKILL if held_back else number)
+
+    def pass_on(self) -> None:
+        """Send the program a SIGINT that it has probably not got; call this often while it runs."""
+        if self._interrupted_at is not None and time.monotonic() - self._interrupted_at >= INTERRUPT_S:
+            self._interrupted_at = None
+            if self.process is not None:
+                self.process.send_signal(signal.SIGINT)
+
+
+def _is_in_foreground() -> bool:
+    """Whether Ctrl-C in a terminal reaches this process and the program, which is of the same group."""
+    fields = stat_of(os.getpid())
+    return bool(fields) and fields[_GROUP] == fields[_FOREGROUND]
+
+
+def _holds_back(pid: int, number: int) -> bool:
+    """Whether a signal to a process waits, because all its threads block it."""
+    with suppress(OSError):  # it has ended
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("ShdPnd:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
 
 
 GRACE_S = 3.0

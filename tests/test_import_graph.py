@@ -27,6 +27,7 @@ ALLOWED = {
     "check": {"confidence", "errors", "special", "types", "learn", "laws", "specs"},
     "explore": {"confidence", "errors", "documents", "types", "store", "record", "wire", "learn"},
     "mine": {"errors", "documents", "types", "learn", "store", "record", "wire"},
+    "live": {"types", "store", "wire"},
     "report": {"confidence", "errors", "types", "laws", "specs"},
     "notices": set(),
     "api": {
@@ -66,6 +67,7 @@ ALLOWED = {
         "explore",
         "mine",
         "decorator",
+        "live",
     },
     "pytest_plugin": {"confidence", "errors", "types", "store", "record", "learn", "report"},
     "decorator": set(),

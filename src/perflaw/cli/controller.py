@@ -104,15 +104,16 @@ def serve(folder: Path, page: str | None, keep_days: float) -> int:
 def views_at(address: str) -> Views:
     """The page at an address."""
     from perflaw.mine.fleet.viewing import Views
-    from perflaw.report.fleet import POLICY, fleet_page, fleet_tables, reloaded
+    from perflaw.report.fleet import POLICY, fleet_page, fleet_tables
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page, render
+    from perflaw.report.served import live_page
     from perflaw.types.specifications import MinedSpec, SpecFile
     from perflaw.wire.tls import parse_address
 
     def specs_page(service: str, found: Sequence[PathSpec], version: str) -> str:
         file = SpecFile(tuple(MinedSpec(one) for one in found))
-        return reloaded(render(Page(service, "", "", "", [], [], mine=MineView(file))), version)
+        return live_page(render(Page(service, "", "", "", [], [], mine=MineView(file))), version)
 
     return Views(parse_address(address), fleet_page, fleet_tables, specs_page, POLICY)
 

@@ -39,6 +39,7 @@ VERBS = {
     "diff": "show what changed between two sets of laws or recordings",
     "predict": "predict the cost of inputs that were not recorded",
     "report": "write everything as one page for a browser",
+    "serve": "show reports in a browser while experiments are recorded, explored or mined",
     "export": "write recordings as files of other tools",
     "lsp": "show laws in the editor: a language server",
     "fit": "learn laws from your own numbers: CSV, or results of a benchmark tool",

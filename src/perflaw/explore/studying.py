@@ -21,6 +21,7 @@ from perflaw.explore.trials import scored, write_run
 from perflaw.record.build import Tell
 from perflaw.store.experiment import Experiment
 from perflaw.store.tables import has_table, read_table
+from perflaw.store.watching import STUDY_LOCK, is_held
 from perflaw.types.studies import Budget, Configuration, Reading, Study, Trial
 
 DEFAULT_TRIALS = 60
@@ -64,7 +65,7 @@ def opened(
     Where the study file changed and its trials are still comparable, they are kept, and ``tell`` is told how many.
     """
     experiment.make()
-    descriptor = os.open(experiment.folder / "study.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(experiment.folder / STUDY_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,17 +91,7 @@ def opened(
 
 def is_explored(folder: Path) -> bool:
     """Whether a perflaw makes trials of the study in this folder now."""
-    try:
-        descriptor = os.open(folder / "study.lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return is_held(folder / STUDY_LOCK)
 
 
 def looked_at(experiment: Experiment, study: Study, wish: Wish) -> tuple[list[Trial], int]:

@@ -110,25 +110,6 @@ setInterval(async () => {{
 """
 
 
-_RELOADED = """<script>
-setInterval(async () => {
-  try {
-    const answer = await fetch(`${location.pathname}/version`);
-    if (answer.ok && await answer.text() !== "@VERSION@") location.reload();
-  } catch (error) { /* The controller does not answer: the page stays as it is. */ }
-}, @EVERY@);
-</script>
-</body>"""
-
-
-def reloaded(page: str, version: str) -> str:
-    """A service's page of specifications, which is loaded again when the controller has another version of them.
-
-    What is selected is in its address, so it stays.
-    """
-    return page.replace("</body>", _RELOADED.replace("@VERSION@", version).replace("@EVERY@", str(_EVERY_MS)))
-
-
 def fleet_page(document: Document) -> str:
     """The whole page."""
     return _PAGE.replace("@MAIN@", fleet_tables(document))

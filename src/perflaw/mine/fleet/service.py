@@ -10,9 +10,9 @@ import socket
 import time
 import zlib
 from asyncio import sslproto
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -32,6 +32,7 @@ from perflaw.mine.fleet.spool import MOST_TEXT, content_id
 from perflaw.mine.fleet.viewing import Views, viewing
 from perflaw.mine.messages import Measurement
 from perflaw.wire.tls import Address, listening
+from perflaw.wire.web import BesideServer, web_settings
 
 MOST_BODY: Final = 16 << 20
 """Bytes of one request, as they are sent and as they are unpacked (four times this)."""
@@ -237,22 +238,13 @@ def _id(node: DocumentNode) -> str:
     return text
 
 
-class _Quiet(uvicorn.Server):
-    """A server beside another one, which handles the signals."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
-        yield
-
-
 def serve(
     folder: ControllerFolder, say: Callable[[str], None], plan_s: float = PLAN_S, views: Views | None = None,
     keep_days: float = KEPT_DAYS,
 ) -> None:  # fmt: skip
     """Serve stubs, and browsers if there are views, until a signal ends the process; UsageError if it cannot listen."""
     ledger, analyst = Ledger(folder.database), Analyst(folder.database, say, plan_s, keep_days)
-    settings = _settings(
+    settings = web_settings(
         FleetService(ledger, analyst, say).application(),
         ssl_certfile=folder.path / "server.pem",
         ssl_keyfile=folder.path / "server.key",
@@ -277,7 +269,7 @@ async def _serve(
         if views:
             listener = listening(views.address)
             say(f"page: http://{Address(views.address.host, listener.getsockname()[1])}/")
-            viewers = _Quiet(_settings(viewing(views, Ledger(folder.database), analyst), lifespan="off"))
+            viewers = BesideServer(web_settings(viewing(views, Ledger(folder.database), analyst), lifespan="off"))
             page = asyncio.create_task(viewers.serve([listener]))
         say(f"controller listens at {folder.address}")
         await server.serve([own])
@@ -285,11 +277,3 @@ async def _serve(
         if viewers and page:
             viewers.should_exit = True
             await page
-
-
-def _settings(application: Starlette, **more: Any) -> uvicorn.Config:
-    # Questions that are still open at the end are asked again, so nobody waits for them.
-    common: dict[str, Any] = {"loop": "asyncio", "http": "h11", "ws": "none", "log_level": "error", "access_log": False}
-    return uvicorn.Config(
-        application, **common, server_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=1, **more
-    )

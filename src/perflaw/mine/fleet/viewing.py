@@ -7,10 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from perflaw.mine.fleet.analysis import Analyst
@@ -19,6 +17,7 @@ from perflaw.mine.fleet.status import fleet_status
 from perflaw.types import PathSpec
 from perflaw.types.documents import Document
 from perflaw.wire.tls import Address
+from perflaw.wire.web import Access, guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +61,16 @@ def viewing(views: Views, ledger: Ledger, analyst: Analyst) -> Starlette:
         return HTMLResponse(views.specs(service, found, version_of(found)))
 
     def version(request: Request) -> Response:
-        return PlainTextResponse(version_of(analyst.specs(request.path_params["service"])))
+        return JSONResponse({"version": version_of(analyst.specs(request.path_params["service"]))})
 
     routes = [
         Route("/", page),
         Route("/tables", tables),
         Route("/status.json", status),
         Route("/specs/{service}", specs),
-        Route("/specs/{service}/version", version),
+        Route("/specs/{service}/state", version),
     ]
-    # A name that somebody else resolves to this machine must not let a foreign page read this one.
-    hosts = ["127.0.0.1", "localhost", "[::1]", *([views.address.host] if views.address.host else [])]
-    return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)])
+    return guarded(routes, Access([views.address.host] if views.address.host else []))
 
 
 def version_of(specs: Sequence[PathSpec]) -> str:

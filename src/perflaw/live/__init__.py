@@ -1,0 +1,1 @@
+"""Reports served while their experiments are recorded, explored, mined and checked."""

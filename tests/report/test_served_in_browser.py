@@ -1,0 +1,80 @@
+"""`perflaw serve` in a real browser: the index and a page open and follow what is recorded; axe finds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+
+from perflaw.store.checks import keep_check
+from tests.cli.test_serve import COMMAND, RECORD, damage, serving
+from tests.conftest import run_perflaw
+
+PATIENCE_MS = 60_000
+VERDICTS = [{"verdict": "violated", "component": "app.f"}, {"verdict": "holds", "component": "app.g"}]
+
+
+@pytest.mark.slow
+def test_index_and_page_open_and_follow(browser: Browser, tmp_path: Path) -> None:
+    run_perflaw(tmp_path, *RECORD, *COMMAND)
+    keep_check(tmp_path / ".perflaw" / "default", "perf.law", {"verdicts": VERDICTS, "runs": []})
+    damage(tmp_path)
+    problems: list[str] = []
+    with serving(tmp_path) as server:
+        for scheme in ("light", "dark"):
+            tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+            tab.set_default_timeout(PATIENCE_MS)
+            tab.on("pageerror", lambda error: problems.append(str(error)))
+            tab.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+            tab.goto(server.address)
+            tab.wait_for_selector("tr[data-experiment=cut] .error")
+            tab.wait_for_selector("text=1 violated · 1 holds")
+            assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+            assert found(tab) == []
+            tab.click("tr[data-experiment=cut] a")
+            expect(tab.locator(".live-error")).to_contain_text("truncated or damaged")
+            assert found(tab) == []
+            tab.click("text=all experiments")
+            tab.click("tr[data-experiment=default] a")
+            tab.wait_for_selector("#matters")
+            expect(tab.locator(".live-text")).to_contain_text("up to date", timeout=PATIENCE_MS)
+            assert found(tab) == []
+            tab.close()
+        # What is recorded meanwhile appears in both, and what was selected stays.
+        index, tab = browser.new_page(), browser.new_page()
+        for one in (index, tab):
+            one.set_default_timeout(PATIENCE_MS)
+        index.goto(server.address)
+        tab.goto(f"{server.address}/experiments/default#/components")
+        tab.wait_for_selector("#laws tbody tr")
+        tab.click("#laws tbody tr:nth-child(2)")
+        selected, version = tab.inner_text("#detail h2"), tab.get_attribute("#live", "data-version")
+        untouched = index.query_selector("tr[data-experiment=cut]")
+        run_perflaw(tmp_path, *RECORD, *COMMAND)
+        expect(index.locator("tr[data-experiment=default]")).to_contain_text("6 runs", timeout=PATIENCE_MS)
+        assert untouched and untouched.is_visible()  # it is the same row
+        tab.wait_for_function(
+            "(old) => document.querySelector('#live')?.dataset.version !== old && document.querySelector('#detail h2')",
+            arg=version,
+        )
+        assert "6 runs" in tab.inner_text(".recorded")
+        assert tab.inner_text("#detail h2").split()[0] == selected.split()[0]
+        # Whoever types is not interrupted.
+        tab.fill("#text", "shifting")
+        version = tab.get_attribute("#live", "data-version")
+        run_perflaw(tmp_path, *RECORD[:-1], "n=200", *COMMAND)
+        tab.click("text=show what is new")
+        tab.wait_for_function("(old) => document.querySelector('#live')?.dataset.version !== old", arg=version)
+        assert tab.input_value("#text") == "shifting"
+        # A server that has gone is told.
+        server.process.kill()
+        expect(index.locator("#late")).to_be_visible(timeout=PATIENCE_MS)
+        expect(tab.locator(".live-error")).to_contain_text("does not answer", timeout=PATIENCE_MS)
+    assert problems == []
+
+
+def found(tab: object) -> list[tuple[str, str]]:
+    """What axe finds."""
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in Axe().run(tab).response["violations"]]

@@ -3,15 +3,13 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from perflaw.store.evidence import find_metric, gather
 from perflaw.store.experiment import open_experiment
-from perflaw.store.program import _queueing_rate, read_program, without_tracer
-from perflaw.types.recordings import Clock, Machine
+from perflaw.store.profiles import read_profile
+from perflaw.store.program import read_program
 from tests.conftest import run_perflaw
 from tests.record.test_hooks import HOOKS, built
 
@@ -62,6 +60,13 @@ def test_queueing_is_left_out_and_sleeping_stays(tmp_path, neighbour):
     if busy:
         assert costs.queued is not None and costs.queued[0] > 0.1e9
         assert costs.context_own.sum() == pytest.approx(costs.own.sum(), rel=1e-6)
+        used = read_program(recordings, find_metric(recordings, "cpu"))
+        [spin] = [place for place, component in enumerate(costs.components) if component.name == "app.spin"]
+        assert costs.own[0, spin] == pytest.approx(used.own[0, spin], rel=0.02), "all that it was off the CPU is known"
+        profile = read_profile(recordings)
+        [spin] = [place for place, component in enumerate(profile.components) if component.name == "app.spin"]
+        assert profile.function_own["time"][spin] == pytest.approx(profile.function_own["cpu"][spin], rel=0.02)
+        assert profile.queued == pytest.approx(costs.queued[0], rel=0.02)
 
 
 def test_calls_cost_what_they_did_not_queue(tmp_path, neighbour):
@@ -84,19 +89,3 @@ def test_calls_cost_what_they_did_not_queue(tmp_path, neighbour):
     assert sum(on_cpu) < 1.3 * int(done.stdout.split()[-1]), "what it was off the CPU is not its CPU time"
     if busy:
         assert any(queued.values())
-
-
-def test_what_is_no_function_queues_as_well():
-    """A run that queued for longer than its functions were off the CPU, most of it before they began: they still slept."""
-    off, cpu = np.array([0.4e9, 0.6e9]), np.array([0.4e9, 1e5])
-    rate = _queueing_rate(off, cpu, 1.5e9, 0.5e9)
-    assert rate * cpu[0] > off[0], "all that this one was off the CPU"
-    assert rate * cpu[1] < 0.001 * off[1], "and next to nothing of the one that slept"
-    assert np.minimum(off, rate * cpu).sum() + rate * 0.5e9 == pytest.approx(1.5e9)
-
-
-def test_what_the_tracer_queued_and_used_is_known():
-    machine = Machine(2, 9.0, 190, 10, 700, 0, 0, 0, 0)
-    clock = Clock("perf_counter", 1, 100, own_ns=110, waited_ns=30)
-    assert without_tracer(SimpleNamespace(machine=machine, clock=clock)) == (670, 120)
-    assert without_tracer(SimpleNamespace(machine=None, clock=clock)) == (0, 0)

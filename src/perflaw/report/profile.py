@@ -13,6 +13,7 @@ from perflaw.report.tables import clipped, paragraph, printable, text_table, wid
 from perflaw.types import Run
 from perflaw.types.documents import Document, document
 from perflaw.types.profiles import Profile
+from perflaw.types.recordings import MOST_QUEUED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,6 +94,7 @@ def show_document(profile: Profile, metric: str, sizes: Mapping[str, Sequence[fl
         "metrics": {name: each.unit for name, each in profile.metrics.items()},
         "runs": [{**_run(each), "slowdown": document(each)["slowdown"]} for each in profile.runs],
         "whole": {name: profile.whole(name) for name in profile.metrics},
+        "queued": profile.queued,
         "functions": sorted(functions, key=lambda row: (-row["own"][metric], row["component"])),
         "tree": tree,
         "sites": sorted(sites, key=lambda row: (-row["total"][metric], row["file"], row["line"])),
@@ -160,6 +162,8 @@ def _heading(page: Document) -> str:
     parts = [what, duration(sum(run["wall_ns"] for run in programs))]
     if "cpu" in page["whole"]:
         parts.append(f"{duration(page['whole']['cpu'])} on a CPU")
+    if page["queued"] > MOST_QUEUED * (page["queued"] + page["whole"].get("cpu", 0.0)):
+        parts.append(f"{duration(page['queued'])} in which the busy machine had no CPU for it, left out below")
     parts.append(counted(sum(run["calls"] for run in page["runs"]), "call"))
     parts.append(f"slowdown {max(run['slowdown'] for run in page['runs']):.1f}x")
     parts += [counted(children, "child process")] * bool(children)

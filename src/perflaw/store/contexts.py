@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -11,9 +12,15 @@ from perflaw.store.columns import Array, Row, Tables
 from perflaw.store.counted import CountedCalls, read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
+from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
 from perflaw.types.programs import OUTSIDE
 from perflaw.types.recordings import WAITING
+
+QUEUEING: Final = Metric("queued", "ns")
+"""Time in which a program was ready to run and others had the CPU."""
+_OUTSIDE: Final = {CPU: 1, TIME: 1, QUEUEING: 0}
+"""Metrics in which what ran outside the recording has a cost, by its CPU time."""
 
 
 def costs_of(reader: ContextReader, runs: tuple[Run, ...]) -> ProgramCosts:
@@ -124,20 +131,20 @@ class ContextReader:
         # CPU time of the process before its tracer began and after the recording ended, where it is known. Of wall time the
         # same is taken, for a process does not wait while it starts and ends.
         machine = recording.run.machine
-        outside = machine.before_ns + machine.after_ns if machine and metric in (CPU, TIME) else 0
+        outside = machine.before_ns + machine.after_ns if machine and metric in _OUTSIDE else 0
         if outside > 0:
             # Nothing is called there: it has no context but its own, and stands beside the program's first functions.
             number = self._component_numbers.setdefault(("", "", 0), len(self.components))
             self.components.setdefault(("", "", 0), Component(OUTSIDE))
             calls.append((number, 1))
-            own.append((number, outside))
+            own.append((number, outside * _OUTSIDE[metric]))
         components = np.array([one for one, _ in [*calls, *own]], dtype=np.intp)
         values = np.array([[n for _, n in calls] + [0] * len(own), [0] * len(calls) + [cost for _, cost in own]], float)
         contexts, context_values, callers = self._of_contexts(tables, numbers, execution, counted)
         if outside > 0:
             alone = self.contexts.setdefault((number, 0), len(self.contexts))
             contexts, callers = np.append(contexts, alone), np.append(callers, -1)
-            context_values = np.append(context_values, [[1.0], [float(outside)]], axis=1)
+            context_values = np.append(context_values, [[1.0], [float(outside * _OUTSIDE[metric])]], axis=1)
         self.costs.append((execution, components, values, contexts, context_values, callers))
 
     def _of_contexts(
@@ -215,3 +222,17 @@ class ContextReader:
                 self.sets.append(extended)
             self._extended[over, component] = number
         return number
+
+
+def own_queueing(recording: Recording, parent: Array) -> Array:
+    """(V,) ns in which each node of a call tree was itself ready to run and others had the CPU.
+
+    ``parent`` is the (V,) callers of the nodes, -1 for none. Recordings of earlier versions do not tell: there it is 0.
+    """
+    own = np.zeros(len(parent))
+    if has_table(recording.folder, "queued"):
+        queued = read_table(recording.folder, "queued")
+        own[queued["node"]] = np.array(queued.columns["sum_x"].plain(), dtype=np.float64)
+        called = parent >= 0
+        np.subtract.at(own, parent[called], own[called].copy())
+    return np.maximum(own, 0.0)

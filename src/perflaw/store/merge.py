@@ -17,19 +17,21 @@ from perflaw.store.schema import COLUMNS, LOCAL, OTHER, WORST, sample_sizes
 
 _NODE_COLUMNS: Final = {
     "calltree": ("node", "parent"), "moments": ("node",), "pairs": ("node", "i", "j"),
-    "links": ("ancestor", "descendant"), "histograms": ("node",), "counted": ("node",), "invocations": ("node",),
-    "callees": ("node",), "parts": ("node",), "worst": ("node",), "spans": ("node",),
+    "links": ("ancestor", "descendant"), "histograms": ("node",), "counted": ("node",), "queued": ("node",),
+    "invocations": ("node",), "callees": ("node",), "parts": ("node",), "worst": ("node",), "spans": ("node",),
 }  # fmt: skip
 """Table → columns with numbers of nodes."""
 _COMPONENT_TABLES: Final = ("components", "component_costs", "calltree", "strata", "invocations", "worst")
 """Tables with a column of components."""
 _KEY_COLUMNS: Final = {
-    "components": 1, "component_costs": 2, "calltree": 1, "moments": 2, "pairs": 4, "links": 3, "counted": 1,
+    "components": 1, "component_costs": 2, "calltree": 1, "moments": 2, "pairs": 4, "links": 3, "counted": 1, "queued": 1,
     "histograms": 2, "strata": 2, "invocations": 2, "features": 3, "invocation_costs": 3, "callees": 3, "parts": 3,
     "worst": 2, "spans": 3,
 }  # fmt: skip
 """Table → number of columns, from the first, that identify a row; tables are sorted by them."""
-_SUMMED: Final = ("components", "component_costs", "moments", "pairs", "links", "counted", "histograms", "strata")
+_SUMMED: Final = (
+    "components", "component_costs", "moments", "pairs", "links", "counted", "queued", "histograms", "strata",
+)  # fmt: skip
 """Tables in which rows of equal key are added up."""
 _COMPONENT_IDENTITY: Final = 7
 """Columns of ``components``, from the first, that are not added up."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from perflaw.errors import StoreError
 from perflaw.store.columns import Array, Tables
-from perflaw.store.contexts import match_totals
+from perflaw.store.contexts import match_totals, own_queueing
 from perflaw.store.counted import read_counted
 from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import component_of
 from perflaw.store.tables import read_each
-from perflaw.types import Component
+from perflaw.types import TIME, Component
 from perflaw.types.profiles import Profile, SiteCost
 from perflaw.types.recordings import WAITING
 
@@ -70,6 +70,7 @@ class _Contexts:
     cost of a node may be negative; over the nodes of a function they sum to its own cost."""
     function_own: list[tuple[Array, Array]] = field(default_factory=list)
     """Functions by number, and their (metrics, n) own costs; several for each recording."""
+    queued: float = 0.0
 
     def add(self, recording: Recording, tables: Tables) -> None:
         """Take in a recording."""
@@ -149,6 +150,13 @@ class _Contexts:
                 own += moved
                 known = function >= 0
                 self.function_own.append((function[known], moved[:, known]))
+            if name == TIME.name:  # in which others had the CPU is no cost of the program
+                known = function >= 0
+                queued = np.zeros_like(own)
+                queued[place] = np.where(known, own_queueing(recording, parent), 0.0)
+                self.queued += float(queued.sum())
+                own -= queued
+                self.function_own.append((function[known], -queued[:, known]))
         return calls, own
 
     def profile(self, recordings: Sequence[Recording]) -> Profile:
@@ -196,6 +204,7 @@ class _Contexts:
             {name: by_function(own[place]) for name, place in places.items()},
             {name: by_function(total[place] * outermost) for name, place in places.items()},
             sites,
+            self.queued,
         )
 
 

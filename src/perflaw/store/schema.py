@@ -54,6 +54,8 @@ COLUMNS: Final[dict[str, dict[str, str]]] = {
     # Calls of a node that were counted and not timed: in the moments of events, and in those of no other metric. What they
     # took is their callers' own cost.
     "counted": {"node": INT, "calls": INT},
+    # Nodes within whose invocations threads were ready to run and others had the CPU, and for how long.
+    "queued": {"node": INT, "sum_x": SUM},
     # Log histogram of the time X per node: four buckets for each power of two.
     "histograms": {"node": INT, "bucket": INT, "count": INT},
     # Completed invocations per component and power-of-two stratum of the time X, from which the samples' weights follow.
@@ -139,7 +141,7 @@ PROBE_TABLES: Final[dict[str, dict[str, str]]] = {
 READINGS: Final = {"records": {"metric": TEXT, "at_s": REAL, "value": REAL, "n": INT}}
 SCHEMA: Final = {**COLUMNS, **COUNTED, **PATHS, **PROBE_TABLES, **READINGS}
 """All tables with their columns and the types of these; every run has those of ``COLUMNS``."""
-ADDED_SINCE: Final = frozenset({"worst", "spans", "counted", "parts"})
+ADDED_SINCE: Final = frozenset({"worst", "spans", "counted", "parts", "queued"})
 """Tables that recordings of earlier versions of perflaw do not have."""
 
 

@@ -87,7 +87,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
             try:
                 write_waiting()
             finally:
-                with writing:  # a thread that begins only now finds nothing left to write, and ends
+                waiting.clear()  # a thread that begins only now finds nothing left to write, and ends
+                with writing:
                     pass
         if failures:
             raise failures.pop()

@@ -64,6 +64,8 @@ class Profile:
     """Metric → (F,) cost with that of recorded callees; within a recursion the outermost calls alone count."""
     sites: tuple[SiteCost, ...]
     """Call sites whose line is known."""
+    queued: float = 0.0
+    """Time in which others had the CPU, ns. It is in no wall time here."""
 
     def whole(self, metric: str) -> float:
         """Cost of all contexts together."""

@@ -14,7 +14,7 @@ from perflaw.store.columns import NULL, Array, Column, Table, Tables, concatenat
 from perflaw.store.merge import merge
 from perflaw.store.schema import COLUMNS, LOCAL, table_of
 from perflaw.types import TIME, Component
-from perflaw.types.call_trees import AWAIT, MARK, RESUMES
+from perflaw.types.call_trees import AWAIT, MARK, QUEUED, RESUMES
 from perflaw.types.recordings import WAITING
 
 Lanes = list[tuple[int, str]]
@@ -84,7 +84,18 @@ def _node_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) -> Ta
         "histograms": _table("histograms", histogram),
         "strata": _table("strata", histogram, strata),
         "counted": _table("counted", nodes[counted], {"node": counted, "calls": nodes["counted"][counted]}),
+        "queued": _queued_table(tree, definitions),
     }
+
+
+def _queued_table(tree: TreeTables, definitions: Definitions) -> Table:
+    """The nodes whose invocations lost the CPU to others. What else threads were off for is kept of samples alone."""
+    lanes = [lane for lane, mark in definitions.marks.items() if mark == QUEUED and lane < len(tree.metrics)]
+    if not lanes:
+        return table_of("queued", ())
+    costs = tree.by_lane(Export.NODE_LANES)[:, lanes[0]]
+    nodes = 1 + np.flatnonzero(costs["max_x"][1:])
+    return _table("queued", costs[nodes], {"node": nodes})
 
 
 def _table(name: str, rows: Array, given: Mapping[str, Array] | None = None) -> Table:

@@ -1,8 +1,12 @@
 #!/bin/sh
-# Sees to it that the tests find what compiles C and C++ programs, reads them and traces them, and PHP with Xdebug.
+# Sees to it that the tests find what compiles C and C++ programs, reads them and traces them, and PHP with Xdebug; compilers.sh all for the slow ones too.
 set -eu
 wanted="gcc g++ clang llvm-cov gcov strip uftrace lttng babeltrace2 lttng-gen-tp php"
 packages="gcc g++ clang llvm libclang-rt-dev libc++-dev libc++abi-dev binutils uftrace lttng-tools liblttng-ust-dev babeltrace2 php-cli php-xdebug php-parser"
+if [ "${1:-}" = all ]; then # slow tests record a Java program
+    wanted="$wanted java javac jfr"
+    packages="$packages default-jdk-headless"
+fi
 missing=
 for tool in $wanted; do
     command -v "$tool" >/dev/null || missing="$missing $tool"

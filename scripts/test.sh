@@ -15,7 +15,7 @@ if [ -n "$all" ]; then
     export PERFLAW_TEST_EXAMPLES=full
 fi
 sh scripts/browser.sh
-sh scripts/compilers.sh
+sh scripts/compilers.sh ${all:+all}
 sh scripts/servers.sh tests
 sh scripts/promtool.sh
 python=.venv-3.11/bin/python

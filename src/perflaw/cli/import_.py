@@ -21,7 +21,8 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
     """Make a run of each FILE: a trace of another tool, gzip or plain.
 
     These are trace-event JSON (Chrome, Perfetto, viztracer, uftrace), Perfetto's protobuf, spans of OTLP, Zipkin and
-    Jaeger, evented profiles of speedscope, function traces of Xdebug, and folders of uftrace and LTTng.
+    Jaeger, evented profiles of speedscope, recordings of JFR, function traces of Xdebug, and folders
+    of uftrace and LTTng.
 
     \b
     perflaw import -e web trace.json.gz

@@ -14,6 +14,7 @@ from perflaw.imports import (
     google_benchmark,
     hyperfine,
     jaeger,
+    jfr,
     junit,
     lttng,
     otlp,
@@ -58,6 +59,8 @@ def read_trace(path: Path, library: Path | None = None) -> Trace:
 
     DataError says where it is damaged, UsageError why a profile without single calls is refused.
     """
+    if jfr.recognises(path):
+        return jfr.read(path, library)
     streamed = streaming.read(path, library) if library and streaming.recognises(path) else None
     if streamed and streamed.processes:
         return streamed

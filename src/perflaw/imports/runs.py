@@ -119,7 +119,7 @@ def _of_xdebug(trace: XdebugTrace, library: Path | None, run: int) -> _Contents:
 
 def _of_calls(trace: Trace, path: Path, library: Path | None, run: int) -> _Contents:
     """A trace of any other tool."""
-    name = trace.processes[0].name or path.name.removesuffix(".gz").removesuffix(".json")
+    name = trace.processes[0].name or path.name.removesuffix(".gz").removesuffix(".json").removesuffix(".jfr")
     if trace.epoch:
         began = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=trace.first() // 1000)
     else:

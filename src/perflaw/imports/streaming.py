@@ -13,6 +13,8 @@ import os
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -23,6 +25,7 @@ import numpy as np
 from perflaw.bounds import read_pieces
 from perflaw.errors import DataError
 from perflaw.imports import chrome
+from perflaw.imports.formats import ForeignFile
 from perflaw.imports.tracks import BEGUN_EARLIER, CUT, OVERLAPS, TOO_MANY_FEATURES, ProcessEvents, Trace
 from perflaw.record.tree.core import Core, TreeTables, load
 from perflaw.record.tree.reservoir import scramble
@@ -70,15 +73,18 @@ class _DamagedError(Exception):
 class _Events:
     """The events of a file as the core has read them."""
 
-    def __init__(self, path: Path, library: Path) -> None:
-        """Read a file. _DamagedError where it is not as it should be, DataError where it cannot be read."""
-        self.path, self._library = path, load(library, _FUNCTIONS)
+    def __init__(self, path: Path, library: Path, pieces: Iterable[bytes], tool: str = "") -> None:
+        """Read the pieces of a file. _DamagedError where it is not as it should be, DataError where it cannot be read.
+
+        A ``tool`` of another format than this has made the pieces.
+        """
+        self.path, self._library, self._tool = path, load(library, _FUNCTIONS), tool
         self._beside: IO[bytes] = tempfile.TemporaryFile(prefix="perflaw-")  # noqa: SIM115 (it lives as long as this)
         self.handle: int | None = self._library.trace_open(self._beside.fileno())
         if not self.handle:
             raise MemoryError
         try:
-            for piece in read_pieces(path):
+            for piece in pieces:
                 self._check(self._library.trace_feed(self.handle, piece, len(piece)))
         except ValueError as error:
             raise DataError(f"{path}: cannot be read", str(error), f"ls -l {path}") from None
@@ -111,6 +117,8 @@ class _Events:
     @property
     def tool(self) -> str:
         """The tool that wrote the file."""
+        if self._tool:
+            return self._tool
         if self.flags & _VIZTRACER:
             return chrome.VIZTRACER
         return chrome.UFTRACE if self.flags & _UFTRACE else chrome.TOOL
@@ -231,7 +239,7 @@ def recognises(path: Path) -> bool:
 def read(path: Path, library: Path) -> Trace | None:
     """The calls of a file; None where the other reader tells what is wrong with it. DataError where it is damaged."""
     try:
-        events = _Events(path, library)
+        events = _Events(path, library, read_pieces(path))
         processes = events.processes()
         lost = chrome.CUT_SHORT if events.flags & _CUT else ""
     except _DamagedError:
@@ -239,3 +247,20 @@ def read(path: Path, library: Path) -> Trace | None:
     if not processes and events.flags & _SAMPLES:
         return None
     return Trace(events.tool, tuple(processes), events.tick_ns, lost)
+
+
+def read_converted(
+    tool: str, path: Path, pieces: Iterable[bytes], library: Path | None, lost: Callable[[], str]
+) -> Trace:
+    """The calls of a file of another format, whose reader gives them as trace-event JSON with stamps that count from 1970.
+
+    ``lost`` tells in the end why calls are missing. Memory does not grow with the file if there is a ``library``.
+    """
+    if library is None:
+        trace = chrome.read(ForeignFile(path, b"".join(pieces)))
+        return replace(trace, tool=tool, tick_ns=1, epoch=True, lost=lost())
+    try:
+        events = _Events(path, library, pieces, tool)
+        return Trace(tool, tuple(events.processes()), 1, lost(), epoch=True)
+    except _DamagedError:
+        raise DataError(f"{path}: cannot be read", "a name or a time in it is none", ADVICE) from None

@@ -2,13 +2,14 @@
 
     python -m venv tools && tools/bin/pip install opentelemetry-sdk opentelemetry-exporter-zipkin-json \
         opentelemetry-exporter-otlp-proto-common perfetto speedscope
-    apt-get install hyperfine golang-go cargo
+    apt-get install hyperfine golang-go cargo default-jdk-headless
     tools/bin/python tests/imports/gold/make.py
 
 The programs sleep so that their times are known, and the tests ask only for lower bounds of them.
 """
 
 import base64
+import gzip
 import json
 import os
 import subprocess
@@ -173,7 +174,23 @@ def rust():
     (FOLDER / "rust_bench.txt").write_text(done.stdout)
 
 
+def jfr(to=FOLDER):
+    """Recordings of Java's Flight Recorder, of calls and of samples, and what its own reader says of the calls."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, more in [("shop", ["5"]), ("samples", ["1", "samples"])]:
+            subprocess.run(["java", str(FOLDER / "Shop.java"), f"{name}.jfr", *more], cwd=folder, check=True)
+            (to / f"{name}.jfr.gz").write_bytes(gzip.compress((Path(folder) / f"{name}.jfr").read_bytes(), mtime=0))
+        command = ["jfr", "print", "--json", "--events", "shop.*,jdk.FileRead,jdk.ThreadSleep", "shop.jfr"]
+        told = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout
+    events = [[one["type"], one["values"]] for one in json.loads(told)["recording"]["events"]]
+    for _, values in events:
+        values["eventThread"] = values["eventThread"]["javaThreadId"]
+        values.pop("stackTrace", None)
+    (to / "shop.jfr.json").write_text("[" + ",\n".join(map(json.dumps, events)) + "]\n")
+
+
 if __name__ == "__main__":
+    jfr()
     opentelemetry()
     perfetto()
     hyperfine()

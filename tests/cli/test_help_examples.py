@@ -23,9 +23,10 @@ from tests.conftest import run_perflaw
 from tests.record.wire.conftest import TOKEN, make_certificate
 
 PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"
-IN_PROCESSES = ("record", "attach", "mine", "agent", "check", "controller", "stub", "collector", "probes", "show")
+IN_PROCESSES = ("record", "attach", "mine", "agent", "check", "controller", "stub", "collector", "probes", "show",
+                "serve")  # fmt: skip
 """Verbs whose examples start or watch programs, or join several commands; they take seconds."""
-SERVES = re.compile(r"agent --listen|collector --listen|controller serve")
+SERVES = re.compile(r"agent --listen|collector --listen|controller serve|perflaw serve")
 ENDLESS = re.compile(r"--watch|probes watch|--attach|perflaw attach")
 NEED_A_PROCESS = ("attach", "mine", "check", "controller", "stub", "probes", "collector")
 """Verbs whose examples name a running process."""
@@ -202,13 +203,16 @@ def test_the_examples_run(verb, project):
             time.sleep(0.3)
         for line in lines:
             here = re.sub(r"(0\.0\.0\.0|db1|host):\d+", f"127.0.0.1:{port}", line)
+            if verb == "serve":
+                port = free_port()
+                here = here.replace("perflaw serve", f"perflaw serve --port {port}")
             here = here.replace(" --name fleet.example", "")
             here = re.sub(r"\b(1234|4711|PID)\b", str(pid), here)
             here = re.sub(r'eval "\$\((.* zsh)\)"', r"\1", here)  # this shell is bash
             here = here.replace(" && go tool pprof -top profile.pb.gz", "")  # a tool of Go's reads the file
             if SERVES.search(here):
                 server = stack.enter_context(running(project, here))
-                wait_for(lambda server=server: server.poll() is not None or connects(port))
+                wait_for(lambda server=server, port=port: server.poll() is not None or connects(port))
                 assert server.poll() is None, said.read_text()
             elif ENDLESS.search(here):
                 with running(project, here) as process, contextlib.suppress(subprocess.TimeoutExpired):

@@ -167,6 +167,10 @@ def test_this_machine_needs_no_token_but_its_names(folder: Path) -> None:
 def test_wrong_options_are_told(folder: Path) -> None:
     assert "no experiment gone" in run_perflaw(folder, "serve", "gone", status=2).stderr
     assert "without the other" in run_perflaw(folder, "serve", "--cert", "a.pem", status=2).stderr
+    assert (
+        "a.pem with b.pem: no certificate"
+        in run_perflaw(folder, "serve", "--cert", "a.pem", "--key", "b.pem", status=2).stderr
+    )
     (folder / "token").write_text("secret")
     assert "chmod 600" in run_perflaw(folder, "serve", "--token-file", "token", status=2).stderr
 

@@ -49,7 +49,7 @@ def command(
 
     \b
     perflaw serve
-    perflaw serve --host 0.0.0.0 --name build.example --cert cert.pem --key key.pem
+    perflaw serve --host 0.0.0.0 --cert agent.pem --key agent.key
 
     A page follows what is recorded, explored, mined or checked meanwhile. Nothing is written, and no recorder waits.
     """
@@ -60,32 +60,35 @@ def command(
     from perflaw.live.making import ReportMaker
     from perflaw.live.service import live_application
     from perflaw.store.experiment import open_experiment
-    from perflaw.wire.tls import Address, listening, read_token
+    from perflaw.wire.tls import Address, listening, read_token, serving
 
     for name in experiments:
         if not open_experiment(name).folder.is_dir():
             raise StoreError(f"there is no experiment {name}", "nothing was recorded under this name", "perflaw serve")
     if (cert is None) != (key is None):
         raise UsageError("--cert and --key", "one of them is given without the other", "--cert FILE --key FILE")
+    context = serving(cert, key) if cert and key else None
     token = read_token(token_file) if token_file else None
     made = token is None and not is_loopback(host)
     token = secrets.token_urlsafe(24) if made else token
     listener = listening(Address(host, port), 128)
     own = [*names, *([host] if host else []), *([] if is_loopback(host) else [socket.gethostname(), socket.getfqdn()])]
     port = listener.getsockname()[1]
-    access = Access(own, token, f"perflaw-{port}", is_secure=cert is not None)
+    access = Access(own, token, f"perflaw-{port}", is_secure=context is not None)
     shown = names[0] if names else socket.gethostname() if host in ("", "0.0.0.0", "::") else host
-    address = f"http{'s' * (cert is not None)}://{Address(shown, port)}/{f'?token={token}' * made}"
+    address = f"http{'s' * (context is not None)}://{Address(shown, port)}/{f'?token={token}' * made}"
 
     def ready() -> None:
         note(f"reports: {address}")
-        if token and cert is None:
+        if token and context is None:
             note("the pages and the token go over the network as plain text: --cert and --key, or ssh -L")
 
     with tempfile.TemporaryDirectory(prefix="perflaw-serve-") as folder:
         application = live_application(ReportMaker(_report_command, Path(folder), experiments), _views(), access)
-        tls = {"ssl_certfile": cert, "ssl_keyfile": key} if cert else {}
-        serve_until_signal(web_settings(application, **tls), listener, ready)
+        settings = web_settings(application)
+        settings.load()
+        settings.ssl = context
+        serve_until_signal(settings, listener, ready)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What recording a call of a compiled function costs: by injected code, by hooks, and by uftrace, in the same run.
+"""What recording a call of a compiled function costs: by injected code, by hooks, by Frida and by uftrace, in the same run.
 
     python benchmarks/inject.py [--rounds 5] [--calls 20000000]
 
@@ -47,7 +47,9 @@ __attribute__((no_instrument_function)) int main(int count, char **words) {
     return count < 2;
 }
 """
-BUILDS = {"bare": (), "injected": (), "hooks": ("-finstrument-functions",), "uftrace": ("-pg",)}
+BUILDS = {"bare": (), "injected": (), "hooks": ("-finstrument-functions",), "frida": (), "uftrace": ("-pg",)}
+FEWER = ("frida", "uftrace")
+"""Ways that are slow; a tenth of the calls suffices."""
 BARS = {"injected": 30.0, "hooks": 25.0}
 
 
@@ -67,7 +69,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=20_000_000)
     options = parser.parse_args()
-    perflaw = [sys.executable, "-m", "perflaw", "record", "--select", "work", "--"]
+    perflaw = [sys.executable, "-m", "perflaw", "record", "--select", "work"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "hot.c").write_text(SOURCE)
@@ -75,19 +77,20 @@ def main() -> int:
             subprocess.run(["gcc", "-O2", "-g", *flags, "hot.c", "-o", way], cwd=folder, check=True)
         starts = {
             "bare": [],
-            "injected": perflaw,
-            "hooks": perflaw,
+            "injected": [*perflaw, "--"],
+            "hooks": [*perflaw, "--"],
+            "frida": [*perflaw, "--native=frida", "--"],
             "uftrace": ["uftrace", "record", "-d", "uftrace.data"],
         }
         lowest: dict[str, float] = {}
         for _ in range(options.rounds):
             for way, start in starts.items():
-                calls = options.calls if way != "uftrace" else options.calls // 10
+                calls = options.calls if way not in FEWER else options.calls // 10
                 spent, floor = took([*start, os.fspath(folder / way), str(calls)], folder)
                 lowest[way] = min(spent / calls, lowest.get(way, float("inf")))
                 lowest["floor"] = min(floor / calls, lowest.get("floor", float("inf")))
     added = {way: spent - lowest["bare"] for way, spent in lowest.items() if way not in ("bare", "floor")}
-    bars = {way: min(bar, added["uftrace"] / 2) for way, bar in BARS.items()} | {"uftrace": float("inf")}
+    bars = {way: min(bar, added["uftrace"] / 2) for way, bar in BARS.items()} | dict.fromkeys(FEWER, float("inf"))
     for way, spent in added.items():
         print(f"{way:9} {spent:6.1f} ns a call beyond {lowest['bare']:.1f} ns   bar {bars[way]:.1f}")
     print(f"floor     {lowest['floor']:6.1f} ns a call; load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores")

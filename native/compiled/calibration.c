@@ -51,18 +51,29 @@ static int64_t call_ns(void *function) {
     return (shortest + CALLS / 2) / CALLS;
 }
 
+static int64_t plain_call_ns, recorded_call_ns;
 __attribute__((noinline)) static void plain(void) { __asm__ volatile("" ::: "memory"); }
 
 /* What CPU time calls take now: the mean, with whatever else the machine does, as it is for the program's own calls. The shortest
  * trial is a quiet moment's, which is right for stamps, where too little is a small error and too much hides a function. */
-static void tell_cpu(int64_t recorded_ns) {
+static void measure_cpu(int64_t recorded_ns) {
     int64_t begun = cpu_spent_ns();
     for (int at = 0; at < CALLS * TRIALS; at++) plain();
-    define_cpu("call", (cpu_spent_ns() - begun + CALLS * TRIALS / 2) / (CALLS * TRIALS));
-    define_cpu("recorded_call", (recorded_ns + CALLS * TRIALS / 2) / (CALLS * TRIALS));
+    plain_call_ns = (cpu_spent_ns() - begun + CALLS * TRIALS / 2) / (CALLS * TRIALS);
+    recorded_call_ns = (recorded_ns + CALLS * TRIALS / 2) / (CALLS * TRIALS);
+}
+
+static void tell_cpu(void) {
+    define_cpu("call", plain_call_ns);
+    define_cpu("recorded_call", recorded_call_ns);
 }
 
 void calibrate(Thread *thread) {
+    /* A forked child is within an event, where Frida tells of no other call. All is as in its parent. */
+    if (recording.by_frida && recording.enter_ns) {
+        tell_cpu();
+        return;
+    }
     void *function = recording.empty ? (void *)recording.empty : (void *)calibrate;
     recording.calibrated = function;
     KnownFunction *known = function_find(thread, function);
@@ -75,7 +86,8 @@ void calibrate(Thread *thread) {
     int64_t cpu = cpu_spent_ns(), whole = call_ns(function);
     cpu = cpu_spent_ns() - cpu;
     int64_t inside = between_stamps(thread);
-    tell_cpu(cpu);
+    measure_cpu(cpu);
+    tell_cpu();
     recording.enter_ns = inside < whole ? inside : whole / 2;
     recording.exit_ns = whole - recording.enter_ns;
     recording.skip_ns = skipped;

@@ -110,6 +110,7 @@ typedef struct Recording {
     uint32_t generation;        /* number of the recording in this process */
     int fake_clock, pid, recorder_pid, has_selection;
     int is_attached; /* the program runs already */
+    int by_frida;    /* Frida tells where functions begin */
     uint64_t seed;
     char spool[2048], folder[2304];
     Clock clock;

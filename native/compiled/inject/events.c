@@ -8,6 +8,7 @@
 #include "compiled/invocations.h"
 #include "compiled/quick.h"
 #include "compiled/vectors.h"
+#include "frida.h"
 #include "mirror.h"
 #include "stubs.h"
 
@@ -17,17 +18,17 @@
 static const void *function_of(const char *behind) { return *(const void *const *)(behind - STUB_HEAD); }
 
 /* A function whose return address is an exit stub's already was called by a jump at the end of another one, which is not usual. */
-CALLED_BY_CODE int inject_quick(const char *behind, const uintptr_t *slot) {
+ALWAYS_INLINE int quick(const void *function, const uintptr_t *slot) {
     uintptr_t stack = (uintptr_t)slot, returns = *slot;
     Thread *thread = current_thread;
     if (!thread || UNLIKELY(mirror_may_leave(returns, (uintptr_t)inject_leave))) return 0;
     if (!quick_claim(thread, stack, thread->mirrored, thread->mirrored_span)) return 0;
-    if (UNLIKELY(!quick_enter(thread, function_of(behind), returns, stack, stack + 2))) return quick_done(thread, 0);
+    if (UNLIKELY(!quick_enter(thread, function, returns, stack, stack + 2))) return quick_done(thread, 0);
     *mirror_of(stack) = returns;
     return quick_done(thread, INJECT_RECORDED);
 }
 
-CALLED_BY_CODE int inject_enter(const char *behind, const uintptr_t *slot) {
+static int enter(const void *function, const uintptr_t *slot) {
     uintptr_t stack = (uintptr_t)slot, returns = *slot;
     Thread *thread = claim_thread(stack);
     if (!thread) return 0;
@@ -40,7 +41,7 @@ CALLED_BY_CODE int inject_enter(const char *behind, const uintptr_t *slot) {
             invocations_bury(thread, stack + 2); /* what has stood here is gone */
         }
         int64_t last = thread->last_frame;
-        reads = invocation_enter(thread, function_of(behind), (const void *)returns, stack);
+        reads = invocation_enter(thread, function, (const void *)returns, stack);
         if (thread->last_frame != last && !is_tail) how = INJECT_RECORDED;
         if (reads) how += INJECT_READ;
     } else {
@@ -50,15 +51,27 @@ CALLED_BY_CODE int inject_enter(const char *behind, const uintptr_t *slot) {
     return how;
 }
 
-CALLED_BY_CODE void inject_read(const char *behind, const Registers *registers) {
+static void read(const char *function, const Registers *registers) {
     KEEP_VECTORS;
     Thread *thread = current_thread;
-    const char *function = function_of(behind);
     KnownFunction *known = function_find(thread, function);
     /* No call of a hook returns to these places, which stand for its beginning and its end. */
     if (known) features_at_entry(thread, known, registers, function + 1, function + 2);
     thread->busy = 0;
 }
+
+CALLED_BY_CODE int inject_quick(const char *behind, const uintptr_t *slot) { return quick(function_of(behind), slot); }
+CALLED_BY_CODE int inject_enter(const char *behind, const uintptr_t *slot) { return enter(function_of(behind), slot); }
+CALLED_BY_CODE void inject_read(const char *behind, const Registers *registers) { read(function_of(behind), registers); }
+
+int perflaw_frida_enter(const void *function, uintptr_t *slot) {
+    int how = quick(function, slot);
+    if (UNLIKELY(!how)) how = enter(function, slot);
+    if (how & INJECT_RECORDED) *slot = (uintptr_t)inject_leave;
+    return how & INJECT_READ;
+}
+
+void perflaw_frida_read(const void *function, const Registers *registers) { read(function, registers); }
 
 /* Read what the innermost invocation returns. The exit stub has kept the registers below the return address, and nothing has
  * used a vector register since. */

@@ -30,10 +30,12 @@ __attribute__((constructor)) static void begin(void) {
     const char *wanted = setting("PERFLAW_TARGET_INJECT");
     if (!*wanted || !process_prepare()) return;
     recording.entered_ns = cpu_of_process_ns();
-    const char *trouble = modules_inject(wanted, write_jumps), *unheard = NULL;
-    if (!trouble && !strcmp(wanted, "libraries")) unheard = modules_watch();
-    if (trouble && process_begin()) define_text("inject", trouble);
+    recording.by_frida = !strcmp(setting("PERFLAW_TARGET_INJECTOR"), "frida");
+    const char *trouble = recording.by_frida ? modules_attach_frida(wanted) : modules_inject(wanted, write_jumps), *unheard = NULL;
+    if (!trouble && !recording.by_frida && !strcmp(wanted, "libraries")) unheard = modules_watch();
+    if (trouble && process_begin()) define_failure(trouble);
     if (unheard && process_begin()) define_text("opened", unheard);
+    if (recording.by_frida && !trouble) begin_thread(); /* within an event, Frida would tell of no call that calibration makes */
 }
 
 /* ---- running already ---- */

@@ -16,6 +16,7 @@
 #include "compiled/recording.h"
 #include "compiled/threads.h"
 #include "compiled/vectors.h"
+#include "frida.h"
 #include "mirror.h"
 #include "stubs.h"
 
@@ -97,14 +98,16 @@ static int note(struct dl_phdr_info *about, size_t size, void *wanted) {
     return 0;
 }
 
+/* The path of a loaded file. 0 if it is not known. */
+static int path_of(const Known *entry, char name[static MAX_NAME]) {
+    ssize_t length = snprintf(name, MAX_NAME, "%s", entry->name);
+    if (!length && (length = readlink("/proc/self/exe", name, MAX_NAME - 1)) > 0) name[length] = 0;
+    return length > 0;
+}
+
 static const char *inject(const Known *entry, WriteJumps write) {
     char name[MAX_NAME], text[MAX_NAME + 16];
-    snprintf(name, sizeof name, "%s", entry->name);
-    if (!*name) {
-        ssize_t length = readlink("/proc/self/exe", name, sizeof name - 1);
-        if (length <= 0) return NULL;
-        name[length] = 0;
-    }
+    if (!path_of(entry, name)) return NULL;
     snprintf(text, sizeof text, "patches %s", name);
     Answer answer = question_ask(text);
     const char *trouble = patches_apply(&entry->module, answer, write);
@@ -118,16 +121,22 @@ static int has_shadow_stack(void) {
     return !syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &enabled) && enabled & 1;
 }
 
-const char *modules_inject(const char *wanted, WriteJumps write) {
+/* List the loaded files that may be injected. NULL, or why nothing can be. */
+static const char *start(const char *wanted) {
     if (has_shadow_stack()) return "nothing is injected into a process with a shadow stack";
     if (!vectors_start()) return "nothing is injected: the processor has no xsave";
     if (!mirror_start((uintptr_t)inject_leave)) return "nothing is injected: the addresses for copies of return addresses are in use";
-    if (!patches_start()) return "nothing is injected: the system allows no new code";
     int libraries = !strcmp(wanted, "libraries");
-    const char *trouble = NULL;
     count = 0;
     last_number = 0;
     dl_iterate_phdr(note, &libraries);
+    return NULL;
+}
+
+const char *modules_inject(const char *wanted, WriteJumps write) {
+    const char *trouble = start(wanted);
+    if (trouble) return trouble;
+    if (!patches_start()) return "nothing is injected: the system allows no new code";
     for (int at = 0; at < count; at++) {
         const char *found = inject(&known[at], write);
         if (found) trouble = found;
@@ -216,3 +225,37 @@ const char *modules_watch(void) {
 #else
 const char *modules_watch(void) { return "this is for x86-64"; }
 #endif
+
+/* ---- by Frida ---- */
+
+#if defined(__x86_64__)
+/* Long enough that nothing else is where Frida writes its jump. */
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl perflaw_frida_empty\n"
+        ".type perflaw_frida_empty, @function\n"
+        "perflaw_frida_empty:\n"
+        "    .cfi_startproc\n"
+        "    .skip 16, 0x90\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size perflaw_frida_empty, .-perflaw_frida_empty\n");
+#endif
+
+const char *modules_attach_frida(const char *wanted) {
+    enum { ROOM = 1 << 18 };
+    const char *trouble = start(wanted);
+    if (trouble) return trouble;
+    recording.empty = perflaw_frida_empty;
+    char *text = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), name[MAX_NAME];
+    if (text == MAP_FAILED) return "there is no memory";
+    /* The time makes another question of it, where a program has become another one by exec. */
+    int size = snprintf(text, ROOM, "frida %d %llu %p %p %p", getpid(), (unsigned long long)cpu_of_process_ns(),
+                        (void *)perflaw_frida_enter, (void *)perflaw_frida_read, (void *)perflaw_frida_empty);
+    for (int at = 0; at < count && size < ROOM - MAX_NAME - 32; at++)
+        if (path_of(&known[at], name)) size += snprintf(text + size, MAX_NAME + 32, "\n%p %s", (void *)known[at].module.base, name);
+    Answer answer = question_ask(text);
+    munmap(text, ROOM);
+    /* Never given back, because it is text that says why not. */
+    return answer.size ? answer.data : NULL;
+}

@@ -11,6 +11,8 @@
 /* Prepare stubs for the program, and for its libraries if the recorder's setting INJECT is `libraries`; have each file's jumps
  * written by `write`. NULL, or why nothing can be injected. */
 const char *modules_inject(const char *wanted, WriteJumps write);
+/* Have the recorder attach Frida to those functions instead (frida.h). NULL, or why that cannot be. Cost: some 0.5 s. */
+const char *modules_attach_frida(const char *wanted);
 /* Whether files were loaded or unloaded since they were looked at. Cost: some 100 ns. */
 int modules_have_changed(void);
 /* Do the same for libraries that were loaded since, while the program runs. The jumps of those that were unloaded have gone with

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from perflaw.record.attach.injection import refusal
 from perflaw.record.build import BuildError, build, compiler, core
 from perflaw.record.cache import cache_folder
 from perflaw.record.compiled.gcov_files import OLDEST, installed_gcov
+from perflaw.record.compiled.inject import frida
 from perflaw.record.launch import understand
 from perflaw.record.php.tracer import PACKAGES as PHP_PACKAGES
 from perflaw.record.php.tracer import xdebug_version
@@ -91,6 +93,10 @@ def examine() -> list[Finding]:
         findings.append(Finding(what, False, detail))
     else:
         findings.append(Finding(what, True, "programs built with -finstrument-functions (gcc, clang)"))
+
+    what = "calls of C and C++ functions, told by Frida"
+    detail = f"record --native=frida, Frida {metadata.version(frida.NAME)}" if frida.is_installed() else frida.INSTALL
+    findings.append(Finding(what, frida.is_installed(), detail))
 
     what, gcov = "executions of C and C++ lines", installed_gcov()
     if gcov is None:

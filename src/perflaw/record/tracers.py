@@ -68,11 +68,6 @@ def _for_compiled(error: NotPython, command: tuple[str, ...], settings: RecordSe
         from perflaw.record.php.tracer import php_launch
 
         return php_launch(command), _php_tracer(error.path, settings)
-    if settings.native == "frida":
-        why = (
-            "Frida takes ten times as long for a call as perflaw's own injection, and programs with exceptions crashed"
-        )
-        raise TargetError("--native=frida: not supported", why, "perflaw record --native=inject -- …")
     if LINES in settings.collect or settings.native == "gcov":
         if PATHS in settings.collect:
             why = "a program that counts its lines reports no calls; record paths with hooks, in another recording"

@@ -84,12 +84,16 @@ class Elf:
         return any(segment["p_type"] == "PT_INTERP" for segment in self.file.iter_segments())
 
     @property
-    def calls_hooks(self) -> bool:
-        """Whether it was built with ``-finstrument-functions``; a stripped file tells too."""
+    def linked_names(self) -> frozenset[str]:
+        """Names that it has from other files or gives them; a stripped file tells too."""
         from elftools.elf.sections import SymbolTableSection
 
         section = self.file.get_section_by_name(".dynsym")
-        return isinstance(section, SymbolTableSection) and any(symbol.name == HOOK for symbol in section.iter_symbols())
+        return (
+            frozenset(symbol.name for symbol in section.iter_symbols())
+            if isinstance(section, SymbolTableSection)
+            else frozenset()
+        )
 
     @property
     def has_symbols(self) -> bool:
@@ -189,6 +193,6 @@ def calls_hooks(path: Path) -> bool:
     """Whether a program, or a library of the person's that it is linked with, was built with ``-finstrument-functions``."""
     for each in (path, *libraries(path)):
         with open_elf(each) as elf:
-            if elf is not None and elf.calls_hooks:
+            if elf is not None and HOOK in elf.linked_names:
                 return True
     return False

@@ -16,6 +16,7 @@ from perflaw.errors import TargetError
 from perflaw.record.build import BuildError, build, core, hooks, meters
 from perflaw.record.compiled.dwarf import HEADERS, FunctionCode, functions_at, type_with_table
 from perflaw.record.compiled.elf import calls_hooks, libraries, open_elf
+from perflaw.record.compiled.inject import frida
 from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import EVERYTHING, NAMELESS, Globs, functions, has_names
@@ -59,7 +60,7 @@ class HooksTracer:
         preloaded = " ".join(filter(None, [*libraries, os.environ.get("LD_PRELOAD", "")]))
         ours = {f"PERFLAW_TARGET_{name}": value for name, value in settings.items()}
         if self.injects:
-            ours["PERFLAW_TARGET_INJECT"] = self.injects
+            ours |= {"PERFLAW_TARGET_INJECT": self.injects, "PERFLAW_TARGET_INJECTOR": self.name}
         return {**os.environ, "LD_PRELOAD": preloaded, **ours}
 
     def reader(self, spool: Path, seed: int) -> Reader:
@@ -84,10 +85,10 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> H
             raise TargetError(f"{path}: cannot be recorded", why, "link it without -static")
         has_hooks = calls_hooks(path)
         is_injectable = elf.file["e_machine"] == MACHINE and elf.file.elfclass == 64
-    injects = native == INJECT or (native == AUTO and not has_hooks)
+    injects = native in (INJECT, FRIDA) or (native == AUTO and not has_hooks)
     if injects and has_hooks:
         why = "it was built with hooks, which record it; injected code would record every call twice"
-        raise TargetError(f"{path}: not injected", why, "leave --native=inject out")
+        raise TargetError(f"{path}: not injected", why, f"leave --native={native} out")
     if not has_hooks and not (injects and is_injectable):
         machine = "" if is_injectable else ", and code is injected into 64-bit x86 programs only"
         raise TargetError(
@@ -103,6 +104,8 @@ def hooks_tracer(path: Path, globs: Globs = EVERYTHING, native: str = AUTO) -> H
         )
         raise TargetError(f"{path}: {option} cannot be followed", why, "build it without strip and without -s")
     try:
+        if native == FRIDA:
+            return frida_tracer(path, globs)
         return injecting_tracer(path, globs) if injects else HooksTracer(build(hooks()), build(core()), Answerer(globs))
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
@@ -116,6 +119,14 @@ def injecting_tracer(path: Path, globs: Globs, *, only_program: bool = False) ->
         return replace(tracer, name=INJECT, reason="code injected into the program, which has no hooks")
     except BuildError as error:
         raise TargetError(error.what, error.why, error.next_command) from error
+
+
+def frida_tracer(path: Path, globs: Globs) -> HooksTracer:
+    """The tracer that has Frida tell of the beginnings of functions. TargetError if that cannot be."""
+    frida.require_frida(path)
+    injection = Injection(path.resolve(), globs, by=frida.BY)
+    tracer = HooksTracer(build(hooks()), build(core()), Answerer(globs, injection), injection.scope)
+    return replace(tracer, name=FRIDA, reason="Frida's Interceptor, asked for by --native")
 
 
 MOST_NAMED: Final = 100

@@ -13,6 +13,7 @@ from typing import Final
 
 from perflaw.record.compiled.branches import branch_table
 from perflaw.record.compiled.features.tables import feature_table, prepare_registers
+from perflaw.record.compiled.inject import frida
 from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.inject.tables import NO_PATCHES
 from perflaw.record.compiled.selection import Globs, chosen, functions
@@ -50,6 +51,8 @@ class Answerer:
     def _answer_to(self, text: str) -> bytes:
         """The answer to a question, worked out once. The loader's path of a file may be a link to the one that is mapped."""
         kind, _, rest = text.partition(" ")
+        if kind == frida.NAME:  # about one process, and what is done there is the answer
+            return frida.attach_frida(text, self.injection) if self.injection else b""
         if kind in ("functions", "patches"):
             text = f"{kind} {Path(rest).resolve()}"
         if text not in self._known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -39,9 +40,13 @@ class Injection:
     """The functions that the person chose."""
     only_program: bool = False
     """Whether libraries have none of them, so that nobody has to look."""
+    by: str = "injected code"
+    """What records them, in words."""
     _refused: dict[str, list[str]] = field(default_factory=dict)
     """Reason → names of functions."""
     _patched: Counter[Path] = field(default_factory=Counter)
+    _also_refused: set[tuple[Path, int]] = field(default_factory=set)
+    """Files and offsets of functions that could not be recorded when a program had them."""
 
     @property
     def scope(self) -> str:
@@ -49,13 +54,21 @@ class Injection:
         return LIBRARIES if self.globs.select and not self.only_program else PROGRAM
 
     def table(self, module: Path) -> bytes:
-        """The table of patches for a loaded file. Programs of the system that the program starts are left alone."""
+        """The table of patches for a loaded file."""
+        wanted = self.chosen(module)
+        return module_patches(module).table(wanted) if wanted else NO_PATCHES
+
+    def chosen(self, module: Path) -> set[int]:
+        """Offsets of the functions of a loaded file that are injected.
+
+        Programs of the system that the program starts are left alone.
+        """
         place = str(module)
         is_system = place.startswith(SYSTEM) and not place.startswith(LOCAL)
         if not self.globs.select and module != self.program and is_system:
-            return NO_PATCHES
+            return set()
         if module != self.program and not self._may_have(module):
-            return NO_PATCHES
+            return set()
         patches, named = module_patches(module), self.functions(module)
         wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
         if module not in self._patched:
@@ -63,7 +76,15 @@ class Injection:
             for offset, reason in patches.refusals.items():
                 if self.globs.wants(named[offset][1]):
                     self._refused.setdefault(reason, []).append(min(named[offset][1], key=len))
-        return patches.table(wanted)
+        return wanted
+
+    def refuse(self, module: Path, refused: Mapping[int, str]) -> None:
+        """Note functions of a file that could be patched and yet are not recorded: offset → why."""
+        named = self.functions(module)
+        for offset in [one for one in refused if (module, one) not in self._also_refused]:  # by an earlier program
+            self._also_refused.add((module, offset))
+            self._patched[module] -= 1
+            self._refused.setdefault(refused[offset], []).append(min(named[offset][1], key=len))
 
     def _may_have(self, module: Path) -> bool:
         """Whether a library may have functions that are wanted: decoding it takes long.
@@ -95,4 +116,4 @@ class Injection:
             parts.append(f"{few}{more} ({reason})")
         refused = f"; not recorded: {'; '.join(parts)}" if parts else ""
         number = sum(self._patched.values())
-        return f"{number} function{'s are' if number != 1 else ' is'} recorded by injected code{refused}"
+        return f"{number} function{'s are' if number != 1 else ' is'} recorded by {self.by}{refused}"

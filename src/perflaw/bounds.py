@@ -7,9 +7,10 @@ reader reports with the file and the advice.
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
@@ -47,12 +48,19 @@ def read_file(path: Path, most: int = MAX_BYTES) -> bytes:
     return data
 
 
-def read_pieces(path: Path, most: int = MAX_STREAMED_BYTES) -> Iterator[bytes]:
-    """The content of a file, gzip or plain, in pieces of at most a MiB; ValueError if it is damaged or larger than ``most``."""
+def read_pieces(
+    path: Path, most: int = MAX_STREAMED_BYTES, progress: Callable[[float], None] = lambda part: None
+) -> Iterator[bytes]:
+    """The content of a file, gzip or plain, in pieces of at most a MiB; ValueError if it is damaged or larger than ``most``.
+
+    ``progress`` is called with the part of the file that is read.
+    """
     with path.open("rb") as file:
+        whole = os.fstat(file.fileno()).st_size or 1
         size, member = 0, zlib.decompressobj(wbits=31)
         packed = file.peek(2)[:2] == b"\x1f\x8b"
         while data := file.read(PIECE):
+            progress(min(file.tell() / whole, 1.0))
             while data:
                 piece = data
                 if not packed:

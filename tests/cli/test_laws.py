@@ -2,19 +2,16 @@
 
 import subprocess
 import sys
-from io import StringIO
 
 import pytest
 
 from perflaw import law
-from perflaw.cli.progress import progress_bar
 from perflaw.decorator import ATTRIBUTE
 from perflaw.laws.reading import parse
 
 APP = """
 import functools
 from perflaw import law
-from perflaw.cli.progress import progress_bar
 
 print("a module that speaks")
 
@@ -159,19 +156,3 @@ def test_a_program_in_production_imports_nothing_but_what_it_calls():
         "perflaw.listening",
     }
     assert not loaded & {"numpy", "click", "socket", "threading"}
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_learning_shows_a_progress_bar_from_the_second_second_on(monkeypatch, terminal):
-    shown, seconds = StringIO(), iter([0.0, 0.9, 1.1, 1.2, 1.3])
-    monkeypatch.setattr(shown, "isatty", lambda: terminal)
-    monkeypatch.setattr("sys.stderr", shown)
-    with progress_bar("learning", lambda: next(seconds)) as show:
-        show(0.2)
-        assert not shown.getvalue()
-        show(0.5)
-        assert ("learning" in shown.getvalue()) == terminal
-        assert ("50%" in shown.getvalue()) == terminal
-        show(0.4)
-        show(1.0)
-    assert ("100%" in shown.getvalue()) == terminal

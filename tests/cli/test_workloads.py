@@ -8,8 +8,6 @@ import time
 
 import pytest
 
-from perflaw.cli.record_messages import RemainingTime
-from perflaw.record.plan import PlannedRun
 from perflaw.record.process import TimeLimit
 
 APP = """
@@ -144,15 +142,6 @@ def test_a_wrong_file_makes_nothing(perflaw, app):
     (app / "w.toml").write_text("command = 'app.py 1'\nrepeet = 2\n")
     assert "w.toml:2: repeet: unknown key" in perflaw("record", "--workloads", "w.toml", status=2).stderr
     assert not (app / ".perflaw").exists()
-
-
-def test_time_left_goes_by_runs_of_the_same_kind():
-    some = [PlannedRun((), {"n": n}) for n in ("1", "9") * 3]
-    left = RemainingTime(some)
-    assert left.seconds() == 0, "nothing is known yet"
-    for run, seconds in zip(some, (1, 80, 2, 90), strict=False):
-        left.ended(run.label, seconds)
-    assert left.seconds() == 1.5 + 85
 
 
 def test_manifests_from_before_workloads_are_read(perflaw, app):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from perflaw.api.laws import LoadedLaws, load_laws
 from perflaw.api.reading import read_recordings
 from perflaw.errors import UsageError
-from perflaw.notices import notice
+from perflaw.notices import notice, progress
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def check_recordings(
         metric_of = loaded.program.metric if loaded.program else None
         new_program = summarize(read_program(recordings, metric_of)) if metric_of else None
         evidence = _gather_evidence(loaded, recordings)
-        verdicts = check_laws(loaded.claims, evidence, options, loaded.program, new_program)
+        with progress("checking"):
+            verdicts = check_laws(loaded.claims, evidence, options, loaded.program, new_program)
     if loaded.note:
         notice(loaded.note)
     return list(verdicts), recordings, left_out

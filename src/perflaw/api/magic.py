@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import html
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from perflaw.errors import UsageError
+from perflaw.notices import Show, progress, show_progress_by
+from perflaw.progress import Work
 
 MACHINERY: Final = (
     "IPython.*", "ipykernel.*", "traitlets.*", "jupyter_client.*", "comm.*", "zmq.*", "tornado.*", "asyncio.*", "codeop.*",
@@ -24,11 +28,39 @@ def load_ipython_extension(shell: Any) -> None:
         from perflaw.api.recording import record
 
         experiment, features, metrics = parse_line(line)
-        with record(experiment, features=features, metrics=metrics, exclude=MACHINERY) as recording:
+        with (
+            progress("recording"),
+            record(experiment, features=features, metrics=metrics, exclude=MACHINERY) as recording,
+        ):
             result = shell.run_cell(cell)
-        return ShownCell(f"{recording.load().show()}\n{recording.summary}") if result.success else None
+        with progress("reading the recording"):
+            shown = f"{recording.load().show()}\n{recording.summary}"
+        return ShownCell(shown) if result.success else None
 
     shell.register_magic_function(perflaw, "cell")
+    show_progress_by(notebook_step)
+
+
+@contextmanager
+def notebook_step(label: str) -> Iterator[Show]:
+    """A step of the work with a line below the cell that says how far it is; it goes when the step is over."""
+    from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
+
+    lines: list[Any] = []
+
+    def draw(text: str) -> None:
+        if lines:
+            lines[0].update(ShownCell(text))
+        else:
+            lines.append(display(ShownCell(text), display_id=True))
+
+    work = Work(label, draw)
+    try:
+        yield work.show
+    finally:
+        work.close()
+        if lines:
+            draw("")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from perflaw.api.reading import find_component, read_recordings
 from perflaw.errors import StoreError, UsageError
+from perflaw.notices import progress
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:
@@ -130,7 +131,14 @@ def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_
     """Specifications of functions from what was observed of them, the most expensive function first."""
     from perflaw.check.spec_location import locate
 
-    specs = locate([_mine(each, options, now_ns) for each in observed], observed)
+    mined = []
+    with progress(f"mining {len(observed)} functions") as show:
+        work = [len(each.observations) or 1 for each in observed]
+        whole = sum(work)
+        for done, each in enumerate(observed, 1):
+            mined.append(_mine(each, options, now_ns))
+            show(sum(work[:done]) / whole)
+        specs = locate(mined, observed)
     return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
 
 

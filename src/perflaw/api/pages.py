@@ -15,7 +15,7 @@ from perflaw.api.laws import LearntExperiment, check_point, learn_experiment
 from perflaw.api.profiles import comparison, profile_document
 from perflaw.api.reading import read_recordings
 from perflaw.errors import PerflawError, StoreError
-from perflaw.notices import notice
+from perflaw.notices import notice, progress
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ MAX_EXPLAINED = 120
 """Functions, those of the most important patterns first, that the page explains in full."""
 MAX_DRIVEN = 12
 """Functions whose drivers are learnt: each takes the law learner a part of a second."""
+DRIVEN_PART = 0.8
+"""Part of the time of explaining that learning drivers takes."""
 _SIDE_BY_SIDE = ("time", "cpu", "events")
 
 
@@ -232,7 +234,8 @@ def variance_views(
     known = [{one.name for one in recording.run.metrics} for recording in recordings]
     recorded = [name for name in _SIDE_BY_SIDE if all(name in names for names in known)]
     metrics = [find_metric(recordings, name) for name in dict.fromkeys([metric, *recorded])]
-    surveys = [survey(tree, options) for tree in read_call_trees(recordings, metrics)]
+    with progress("finding patterns of variance"):
+        surveys = [survey(tree, options) for tree in read_call_trees(recordings, metrics)]
     before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []
@@ -243,13 +246,19 @@ def variance_views(
     chosen = list(dict.fromkeys([*first, *turns]))[:MAX_EXPLAINED]
     driven = frozenset(chosen[:MAX_DRIVEN])
     views = []
-    for one in surveys:
-        explained = {component: one.explain_with_curve(component, component in driven) for component in chosen}
-        explanations = {component: value for component, value in explained.items() if value is not None}
-        since, now = None, one.variance
-        # Recordings that lack the metric tell nothing of what changed in it.
-        if against is not None and all(now.metric.name in names for names in measured_before):
-            earlier = survey(read_call_tree(before, now.metric), one.options).variance
-            since = Since(against, compare(earlier, now))
-        views.append(VarianceView(now, explanations, driven, since))
+    with progress("explaining variance") as show:
+        for number, one in enumerate(surveys):
+            explained = {}
+            for done, component in enumerate(chosen, 1):
+                explained[component] = one.explain_with_curve(component, component in driven)
+                # Learning what drives a function takes most of the time, and the first functions alone have that learnt.
+                told = DRIVEN_PART * min(done / (len(driven) or 1), 1.0) + (1 - DRIVEN_PART) * done / len(chosen)
+                show((number + told) / len(surveys))
+            explanations = {component: value for component, value in explained.items() if value is not None}
+            since, now = None, one.variance
+            # Recordings that lack the metric tell nothing of what changed in it.
+            if against is not None and all(now.metric.name in names for names in measured_before):
+                earlier = survey(read_call_tree(before, now.metric), one.options).variance
+                since = Since(against, compare(earlier, now))
+            views.append(VarianceView(now, explanations, driven, since))
     return tuple(views)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from perflaw.errors import StoreError, UsageError
-from perflaw.notices import notice
+from perflaw.notices import notice, progress
 
 if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
@@ -20,7 +20,8 @@ def read_recordings(experiment: str, runs: Sequence[str] = (), without: Containe
     """
     from perflaw.store.experiment import open_experiment, outdated
 
-    recordings = open_experiment(experiment).recordings(tuple(runs))
+    with progress(f"reading the manifests of {experiment}"):
+        recordings = open_experiment(experiment).recordings(tuple(runs))
     if runs:
         return recordings
     recordings = [one for one in recordings if one.run.id not in without]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from perflaw.api.reading import read_recordings
 from perflaw.errors import UsageError
+from perflaw.notices import progress
 
 if TYPE_CHECKING:
     from perflaw.report.trend.view import TrendView
@@ -76,7 +77,8 @@ def learn_trend(
     options = TrendOptions(alpha=alpha, sigma=sigma, nonzero=nonzero, paper=paper)
     matrix = read.matrix
     names = [location.name for location in matrix.locations]
-    trends = trend(matrix.counts, names, matrix.features, list(request.at) or None, options)
+    with progress(f"learning how {len(names):,} locations grow"):
+        trends = trend(matrix.counts, names, matrix.features, list(request.at) or None, options)
     return TrendView(trends, matrix, read.sources, read.left_out, bool(request.at), read.counted, paper)
 
 
@@ -92,7 +94,8 @@ def read_trend_input(request: TrendRequest) -> TrendInput:
             raise UsageError(f"--kind {request.kinds}", "columns of a file have no kind", f"perflaw trend {file}")
         read = TrendInput(read_csv_matrix(file))
     else:
-        read = _read_experiment(request)
+        with progress("reading counts"):
+            read = _read_experiment(request)
     matrix = read.matrix
     known = matrix.features
     for name in request.features:

@@ -8,7 +8,7 @@ import signal
 import click
 
 from perflaw.cli.options import experiment_option, parse_budget, parse_features, recording_options
-from perflaw.cli.progress import note
+from perflaw.cli.progress import note, tell
 from perflaw.cli.record_messages import print_build, print_warnings, require_observations, require_selected, summary
 from perflaw.errors import UsageError
 
@@ -75,6 +75,6 @@ def command(
     print_warnings([attached.outcome.run], "native", settings.metrics)
     require_selected([attached.outcome], settings.select)
     require_observations([attached.outcome], per)
-    click.echo(f"{summary(target.folder, [attached.outcome])} · stopped for {attached.stopped_ms:.1f} ms", err=True)
+    tell(f"{summary(target.folder, [attached.outcome])} · stopped for {attached.stopped_ms:.1f} ms")
     interrupted = attached.outcome.interrupted
     return 128 + interrupted if interrupted not in (None, signal.SIGINT) else 0

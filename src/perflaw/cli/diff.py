@@ -10,7 +10,7 @@ import click
 from perflaw.api.laws import load_laws
 from perflaw.api.mining import is_specification, read_specs
 from perflaw.cli.options import json_option, print_document
-from perflaw.cli.progress import note
+from perflaw.cli.progress import note, step
 from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import UsageError
 
@@ -67,7 +67,8 @@ def command(
             for remark in filter(None, (before.note, after.note)):
                 note(remark)
             first, second = (DiffSide(one.claims, one.evidence, one.program) for one in (before, after))
-            verdicts = compare(first, second, CheckOptions(alpha, min_effect))
+            with step("comparing"):
+                verdicts = compare(first, second, CheckOptions(alpha, min_effect))
     document = diff_document(verdicts)
     if as_json:
         print_document(document)

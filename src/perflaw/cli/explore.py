@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import json_option, print_document
-from perflaw.cli.progress import note
-from perflaw.cli.record_messages import duration_words
+from perflaw.cli.progress import detail, note, seconds_words, step, tell
 from perflaw.errors import DataError, StoreError
+from perflaw.progress import duration_words
 
 if TYPE_CHECKING:
-    from rich.status import Status
-
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import Wish
+    from perflaw.notices import Show
     from perflaw.store.experiment import Experiment
     from perflaw.types import Evidence
     from perflaw.types.explored import StudyResult
@@ -130,13 +129,14 @@ def settings(configuration: Configuration) -> str:
 
 
 class Shown:
-    """What is shown; without a terminal nothing is."""
+    """What a study's step shows."""
 
-    def __init__(self, study: Study, status: Status | None) -> None:
-        self._study, self._status, self._line = study, status, "begins"
+    def __init__(self, study: Study, show: Show) -> None:
+        self._study, self._show, self._line = study, show, ""
         self._metric = next((metric for metric in study.metrics if metric.goal), study.metrics[0])
-
         self._total = study.budget.trials
+        self._done, self._left_s = 0.0, None if self._total is None else 0.0
+        self._told_at = time.monotonic()
 
     def limit(self, size: int | None) -> None:
         """There are only so many configurations; None: endless."""
@@ -146,45 +146,38 @@ class Shown:
 
     def reading(self, reading: Reading) -> None:
         """A value of the trial that runs."""
-        if self._status and reading.metric == self._metric.name:
+        if reading.metric == self._metric.name and self._line:
             now = f"now {reading.value:.4g} {self._metric.unit}".rstrip()
-            self._status.update(f"{self._line} · {now} after {reading.at_s:.1f} s")
+            since = time.monotonic() - self._told_at
+            left = None if self._left_s is None else max(self._left_s - since, 0.0)
+            self._show(self._done, left, f"{self._line} · {now} after {reading.at_s:.1f} s")
 
     def trial(self, trial: Trial, trials: Sequence[Trial]) -> None:
         """A trial is over."""
-        if self._status:
-            made = [one for one in trials if one.started]
-            # The best value so far and the one that a search this long would have to beat.
-            name, sign = self._metric.name, -1 if self._metric.goal == "min" else 1
-            values = [(sign * one.metrics[name], one) for one in made if one.valid and name in one.metrics]
-            if not values:
-                best_text = "no valid trial yet"
-            else:
-                value, best = max(values, key=lambda each: each[0])
-                gain = sum(one.number > best.number for one in made)
-                since = f", no better one in the last {gain}" if gain > 2 else ""
-                best_text = (
-                    f"best {name} {sign * value:.4g} {self._metric.unit}".rstrip() + f" (trial {best.number}{since})"
-                )
-            parts = [f"{len(made)} of {self._total or '?'} trials", best_text]
-            if not trial.valid:
-                parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
-            if left := max(0, (self._total or 0) - len(made)):
-                parts.append(f"about {duration_words(left * median(one.seconds for one in made))} left")
-            self._line = " · ".join(filter(None, parts))
-            self._status.update(self._line)
-
-
-@contextmanager
-def progress(study: Study) -> Iterator[Shown]:
-    """A line that is kept up to date as long as it is entered."""
-    if not sys.stderr.isatty():
-        yield Shown(study, None)
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"exploring {study.name}") as status:
-        yield Shown(study, status)
+        made = [one for one in trials if one.started]
+        # The best value so far and the one that a search this long would have to beat.
+        name, sign = self._metric.name, -1 if self._metric.goal == "min" else 1
+        values = [(sign * one.metrics[name], one) for one in made if one.valid and name in one.metrics]
+        if not values:
+            best_text = "no valid trial yet"
+        else:
+            value, best = max(values, key=lambda each: each[0])
+            gain = sum(one.number > best.number for one in made)
+            since = f", no better one in the last {gain}" if gain > 2 else ""
+            best_text = (
+                f"best {name} {sign * value:.4g} {self._metric.unit}".rstrip() + f" (trial {best.number}{since})"
+            )
+        parts = [f"{len(made)} of {self._total or '?'} trials", best_text]
+        if not trial.valid:
+            parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
+        self._line = " · ".join(parts)
+        detail(f"trial {trial.number}: {settings(trial.configuration)}: {seconds_words(trial.seconds)}")
+        if self._total is not None:
+            left = max(0, self._total - len(made))
+            self._done = len(made) / max(self._total, 1)
+            self._left_s = left * median(one.seconds for one in made) if made else None
+        self._told_at = time.monotonic()
+        self._show(self._done, self._left_s, self._line)
 
 
 # ---- The laws of a study as a ``.law`` file with its JSON twin, as ``perflaw annotate -o`` writes them.
@@ -295,7 +288,7 @@ def command(
         write_study_laws(kept_laws(target), found, target)
     if output:
         write_study_laws(Path(output), found, target)
-        click.echo(f"wrote {output}: {counted(len(found.laws), 'law')}", err=True)
+        tell(f"wrote {output}: {counted(len(found.laws), 'law')}")
     document = explore_document(found, agreed)
     if as_json:
         print_document(document)
@@ -315,7 +308,8 @@ def _explored(
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import opened
 
-    with opened(target, study, wish, note) as (journal, seed), progress(study) as shown:
+    with opened(target, study, wish, note) as (journal, seed), step(f"exploring {study.name}") as show:
+        shown = Shown(study, show)
         with journal.step():
             journal.put(file=str(file.absolute()))  # the report reads the study again
         agent = agents_of(study, *remote)

@@ -11,6 +11,7 @@ import click
 
 from perflaw.api.reading import read_recordings
 from perflaw.cli.options import experiment_option
+from perflaw.cli.progress import tell
 from perflaw.errors import StoreError, UsageError
 from perflaw.report.quantity import counted
 
@@ -48,7 +49,7 @@ def command(experiment: str, form: str, metric: str | None, output: str | None, 
             why = "it has a file for each table"
             raise UsageError(f"--to {form} writes a folder", why, f"perflaw export --to {form} -o tables/")
         files = _write_tables(recordings, form, Path(output))
-        click.echo(f"wrote {counted(files, 'table')} of {counted(len(recordings), 'run')} → {output}", err=True)
+        tell(f"wrote {counted(files, 'table')} of {counted(len(recordings), 'run')} → {output}")
         return 0
     if not runs:
         from perflaw.store.profiles import newest_execution
@@ -62,7 +63,7 @@ def command(experiment: str, form: str, metric: str | None, output: str | None, 
         Path(output).write_bytes(data)
     except OSError as error:
         raise StoreError(f"{output}: cannot be written", (error.strerror or "").lower(), "-o another/file") from error
-    click.echo(f"wrote {output}", err=True)
+    tell(f"wrote {output}")
     return 0
 
 

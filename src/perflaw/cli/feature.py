@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.cli.options import experiment_option, parse_feature
-from perflaw.cli.progress import note
+from perflaw.cli.progress import note, tell
 from perflaw.errors import DataError, UsageError
 from perflaw.report.quantity import counted
 from perflaw.types.recordings import FEATURE_NAME
@@ -91,7 +91,7 @@ def command(
     remarks += [f"{name} had another value in {counted(len(runs), 'run')}" for name, runs in changed.replaced.items()]
     for remark in remarks:
         note(remark)
-    click.echo(f"changed {counted(changed.runs, 'run')}", err=True)
+    tell(f"changed {counted(changed.runs, 'run')}")
     return 0
 
 

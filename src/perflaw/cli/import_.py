@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from perflaw.cli.options import experiment_option, parse_features
-from perflaw.cli.progress import note
+from perflaw.cli.progress import note, tell
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
@@ -50,7 +50,7 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
             message = f"imported {counted(len(imported.runs), 'run')}"
             message += f" of {counted(machines, 'machine')}" * bool(imported.runs)
             message += f", {imported.known} more are here already" * bool(imported.known)
-            click.echo(f"{message} → {target.folder}", err=True)
+            tell(f"{message} → {target.folder}")
         else:
             trace = import_trace(target, path, features, print_build)
             # What the file gave, and what was decided about its calls.
@@ -64,5 +64,5 @@ def command(experiment: str, feature: tuple[str, ...], files: tuple[Path, ...]) 
             calls, functions = sum(run.calls for run in runs), max(run.functions for run in runs)
             message = f"imported {counted(calls, 'call')}, {counted(functions, 'function')}"
             message += f", {counted(len(runs), 'process')}" * (len(runs) > 1)
-            click.echo(f"{message} → {target.folder}/runs/{trace.run.id}", err=True)
+            tell(f"{message} → {target.folder}/runs/{trace.run.id}")
     return 0

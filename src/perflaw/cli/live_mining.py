@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-import click
-
-from perflaw.cli.progress import note
+from perflaw.cli.progress import note, tell
 from perflaw.cli.record_messages import print_build
 from perflaw.errors import PerflawError, TargetError, UsageError
 
@@ -58,7 +56,7 @@ def mine_running(
             return relay.received is not None or ended or time.monotonic() > deadline
 
         account = Budget(known, budget, process.presumed)
-        loop = MiningLoop(process, account, journal, is_over, lambda text: click.echo(text, err=True))
+        loop = MiningLoop(process, account, journal, is_over, tell)
         if known_specs := _known(experiment):
             loop.knowledge.start_from(known_specs, time.time_ns())
             note(f"{len(known_specs)} functions are known from earlier recordings of {experiment} and measured first")
@@ -72,10 +70,10 @@ def mine_running(
         from perflaw.mine.journal import read_journal
         from perflaw.report.mine.journal import spent_text
 
-        click.echo(spent_text(read_journal(target.folder), sys.stderr.isatty()), nl=False, err=True)
+        tell(spent_text(read_journal(target.folder), sys.stderr.isatty()).rstrip("\n"))
         share, learnt = loop.budget.share, sum(bool(one.observed) for one in loop.knowledge.functions.values())
         told = f"measured {learnt} functions, spent {share:.1%} of the program's CPU time (target {budget:.1%})"
-        click.echo(f"{told} · {journal.path}", err=True)
+        tell(f"{told} · {journal.path}")
         status = None if started is None else started.wait()
         if not learnt and not status:
             why = "it was idle, ended or was left before a function was known to be hot and had been timed"

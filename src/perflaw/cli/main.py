@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ import click
 
 from perflaw import __version__
 from perflaw.cli.configuration import defaults
-from perflaw.cli.progress import note, progress_bar
+from perflaw.cli.progress import NORMAL, QUIET, VERBOSE, detail, note, seconds_words, set_verbosity, step
 from perflaw.errors import PerflawError, UsageError
 from perflaw.notices import shown_by
 
@@ -78,6 +79,33 @@ def one_blas_thread() -> Iterator[None]:
         os.environ.pop("OPENBLAS_NUM_THREADS", None)
 
 
+def choose_verbosity(ctx: click.Context, parameter: click.Parameter, requested: bool) -> None:
+    """Say less or more from now on, as ``--quiet`` or ``--verbose`` asks."""
+    if requested and not ctx.resilient_parsing:
+        set_verbosity(QUIET if parameter.name == "quiet" else VERBOSE)
+
+
+def verbosity_options() -> list[click.Option]:
+    """``--quiet`` and ``--verbose``, which stand before or after a verb."""
+    texts = {
+        "quiet": "Print the answer and errors only.",
+        "verbose": "Say what is done and how long each step took.",
+    }
+    return [
+        click.Option([f"--{name}"], is_flag=True, expose_value=False, callback=choose_verbosity, help=text)
+        for name, text in texts.items()
+    ]
+
+
+def with_verbosity(command: click.Command) -> click.Command:
+    """The command, and those below it, with the options of verbosity."""
+    if not any(parameter.name == "quiet" for parameter in command.params):
+        command.params += verbosity_options()
+        for below in command.commands.values() if isinstance(command, click.Group) else ():
+            with_verbosity(below)
+    return command
+
+
 class LazyGroup(click.Group):
     """Imports a verb only when it is used, so that ``perflaw --help`` stays quick."""
 
@@ -93,7 +121,7 @@ class LazyGroup(click.Group):
             ctx.with_resource(one_blas_thread())
         module = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword of Python
         command: click.Command = import_module(f"perflaw.cli.{module}").command
-        return command
+        return with_verbosity(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -146,6 +174,9 @@ def cli(debug: bool) -> None:
     """Learn the laws of a program's performance from its runs."""
 
 
+cli.params += verbosity_options()
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Exit status: 0 fine, 1 a violated verdict, 2 wrong use or unreadable input."""
     given = sys.argv[1:] if arguments is None else arguments
@@ -153,10 +184,14 @@ def main(arguments: list[str] | None = None) -> None:
     end = given.index("record") if "record" in given else len(given)
     words = [word for index, word in enumerate(given) if word != "--debug" or index > end]
     debug = len(words) < len(given)
+    began = time.monotonic(), time.process_time()
+    set_verbosity(NORMAL)
     try:
         settings = defaults(VERBS, Path.cwd())
-        with shown_by(note, progress_bar):
+        with shown_by(note, step):
             status = cli.main(words, prog_name="perflaw", standalone_mode=False, default_map=settings)
+        took, cpu = time.monotonic() - began[0], time.process_time() - began[1]
+        detail(f"done in {seconds_words(took)}, with {seconds_words(cpu)} of CPU time in this process")
         sys.exit(status if isinstance(status, int) else 0)
     except click.exceptions.Abort:
         sys.exit(130)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import click
-
 from perflaw.api.pages import page_of, variance_views
 from perflaw.api.reading import write_text
+from perflaw.cli.progress import step, tell
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -24,8 +23,9 @@ def write_page(output: str, page: Page) -> int:
     """Write the page and return its number of characters; StoreError where it cannot be written."""
     from perflaw.report.page.page import render
 
-    text = render(page)
-    write_text(output, text, "-o another/file.html")
+    with step("writing the page"):
+        text = render(page)
+        write_text(output, text, "-o another/file.html")
     return len(text)
 
 
@@ -41,7 +41,7 @@ def write_mine(output: str, experiment: str, mined: MinedSpecs) -> None:
         page = page_of(experiment, mined.recordings, [], None)
     journal = read_journal(open_experiment(experiment).folder) if mined.recordings else []
     size = write_page(output, replace(page, mine=MineView(mined.file, mined.steps, journal)))
-    click.echo(f"wrote {output}: {counted(len(mined.file.specs), 'specification')}, {size / 1e6:.1f} MB", err=True)
+    tell(f"wrote {output}: {counted(len(mined.file.specs), 'specification')}, {size / 1e6:.1f} MB")
 
 
 def write_variance(
@@ -57,4 +57,4 @@ def write_variance(
     views = variance_views(recordings, metric, options, asked, against)
     size = write_page(output, replace(page_of(experiment, recordings, [], None), variance=views))
     patterns = counted(len(views[0].variance.patterns), "pattern")
-    click.echo(f"wrote {output}: {patterns}, {size / 1e6:.1f} MB", err=True)
+    tell(f"wrote {output}: {patterns}, {size / 1e6:.1f} MB")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from perflaw.cli.progress import note
+from perflaw.cli.progress import QUIET, detail, note, problem, seconds_words, step, tell, verbosity
 from perflaw.errors import UsageError
+from perflaw.progress import RunTimes
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ OVER: Final = 124
 
 def print_build(text: str) -> None:
     """Print what is being compiled, which takes a while once, for a person who waits."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and verbosity() > QUIET:
         click.echo(text, nl=False, err=True)
 
 
@@ -87,12 +88,12 @@ def print_failures(attempts: Iterator[Attempt]) -> list[Attempt]:
         outcome, label = attempt.outcome, f" of {attempt.planned.label}" if attempt.planned.label else ""
         if attempt.error and str(attempt.error) not in printed:
             printed.add(str(attempt.error))
-            note(f"run{label}: {attempt.error}")
+            problem(f"run{label}: {attempt.error}")
         elif outcome and not outcome.run.complete:
-            note(f"run {outcome.run.id}{label} is incomplete: {outcome.run.ended}; what completed is kept")
+            problem(f"run {outcome.run.id}{label} is incomplete: {outcome.run.ended}; what completed is kept")
         elif outcome:
-            for problem in outcome.problems:
-                note(f"run {outcome.run.id}{label}: {problem}")
+            for text in outcome.problems:
+                problem(f"run {outcome.run.id}{label}: {text}")
     return done
 
 
@@ -104,7 +105,7 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     if kept:
         named = f" -e {folder.name}" * (folder.name != "default")
         next_verb = "show" if any(outcome.run.metrics for outcome in kept) else "trend"
-        click.echo(f"{summary(folder, outcomes)} · perflaw {next_verb}{named}", err=True)
+        tell(f"{summary(folder, outcomes)} · perflaw {next_verb}{named}")
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:
@@ -126,10 +127,8 @@ def require_selected(outcomes: Sequence[Outcome], select: tuple[str, ...]) -> No
     """UsageError if the selection left nothing of any program that ended well."""
     if outcomes and not any(outcome.folder or outcome.run.status for outcome in outcomes):
         seen = ", ".join(outcomes[0].unselected[:5]) or "nothing"
-        problem = "nothing selected: no function that ran matches " + " or ".join(select)
-        raise UsageError(
-            problem, f"seen among others: {seen}", "perflaw record without --select, then perflaw annotate"
-        )
+        what = "nothing selected: no function that ran matches " + " or ".join(select)
+        raise UsageError(what, f"seen among others: {seen}", "perflaw record without --select, then perflaw annotate")
 
 
 def summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
@@ -184,62 +183,31 @@ def summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
     return f"recorded {', '.join([recorded, *parts])} · {' · '.join(notes)}"
 
 
-class RemainingTime:
-    """Estimates the time that the rest of a plan will take from the runs made so far."""
-
-    def __init__(self, planned: Sequence[PlannedRun]) -> None:
-        self.left = [run.label for run in planned]
-        self.took: dict[str, list[float]] = {}
-        """Workload and values → seconds of each run."""
-
-    def ended(self, label: str, seconds: float) -> None:
-        """The first of the remaining runs has ended."""
-        self.left.pop(0)
-        self.took.setdefault(label, []).append(seconds)
-
-    def seconds(self) -> float:
-        """A run takes as long as earlier runs of its workload and values, else as long as the longest run so far.
-
-        The longest, because sizes are mostly given in rising order; so the estimate tends to be low in the first round.
-
-        >>> from perflaw.record.plan import PlannedRun
-        >>> remaining = RemainingTime([PlannedRun((), {"n": n}) for n in ("1", "2", "1", "2")])
-        >>> for label, seconds in (("n=1", 1), ("n=2", 4), ("n=1", 2)): remaining.ended(label, seconds)
-        >>> remaining.seconds()
-        4
-        """
-        longest = max((max(times) for times in self.took.values()), default=0.0)
-        return sum(statistics.median(self.took[label]) if label in self.took else longest for label in self.left)
-
-
-def duration_words(seconds: float) -> str:
-    """A time to wait, in words.
-
-    >>> duration_words(0.4), duration_words(75), duration_words(4000), duration_words(200_000)
-    ('a second', '1 min 15 s', '1 h 6 min', '2 d 7 h')
-    """
-    whole = round(seconds)
-    for unit, name, below, lower in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= unit:
-            return f"{whole // unit} {name} {whole % unit // below} {lower}"
-    return f"{whole} s" if whole > 1 else "a second"
-
-
 def with_progress(attempts: Iterator[Attempt], planned: Sequence[PlannedRun]) -> Iterator[Attempt]:
-    """The same attempts; meanwhile a progress bar if there are several runs and a person to see it."""
-    remaining = RemainingTime(planned)
-    hidden = len(planned) < 2 or not sys.stderr.isatty()
-    with click.progressbar(
-        length=len(planned),
-        label="recording",
-        file=sys.stderr,
-        hidden=hidden,
-        show_eta=False,
-        show_pos=True,
-        item_show_func=lambda text: text,
-    ) as bar:
-        for attempt in attempts:
+    """The same attempts; meanwhile progress, with the time that the runs left should take, and with --verbose each run's.
+
+    While a program may write to the terminal, the line is drawn between its runs alone.
+    """
+    times = RunTimes([(run.label, _size(run)) for run in planned])
+    with step("recording", ticking=not sys.stdout.isatty()) as show:
+        for done, attempt in enumerate(attempts, 1):
             seconds = attempt.outcome.run.wall_ns / 1e9 if attempt.outcome else 0.0
-            remaining.ended(attempt.planned.label, seconds)
+            times.ended(seconds)
+            label = f" of {attempt.planned.label}" if attempt.planned.label else ""
+            detail(f"run {done} of {len(planned)}{label}: {seconds_words(seconds)}")
             yield attempt
-            bar.update(1, f"about {duration_words(remaining.seconds())} left" if remaining.left else "")
+            if times.left:
+                left = times.seconds()
+                spent = sum(map(sum, times.took.values()))
+                show(spent / (spent + left or 1.0), left, f"run {done} of {len(planned)}")
+
+
+def _size(run: PlannedRun) -> float | None:
+    """The number that tells runs of a plan apart; None if there is none, or are several."""
+    numbers = []
+    for text in run.varied.values():
+        try:
+            numbers.append(float(text))
+        except ValueError:
+            return None
+    return numbers[0] if len(numbers) == 1 else None

@@ -11,6 +11,7 @@ from perflaw.bounds import read_file, read_json
 from perflaw.cli.annotate import point_of
 from perflaw.cli.options import at_option, experiment_option, metric_option
 from perflaw.cli.pages import write_page
+from perflaw.cli.progress import QUIET, verbosity
 from perflaw.errors import UsageError
 from perflaw.report.quantity import counted
 
@@ -44,7 +45,8 @@ def command(
     page = report_page(PageRequest(experiment, runs, metric, point_of(at), _outcomes(check, diff)))
     size = write_page(output, page)
     clusters = f", {counted(len(page.trend.trends.clusters), 'cluster')}" if page.trend else ""
-    click.echo(f"wrote {output}: {counted(len(page.annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
+    if verbosity() > QUIET:
+        click.echo(f"wrote {output}: {counted(len(page.annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
     return 0
 
 

@@ -8,6 +8,7 @@ import click
 
 from perflaw.api.reading import write_text
 from perflaw.cli.options import experiment_option, json_option, print_document
+from perflaw.cli.progress import tell
 
 
 @click.command("show", short_help="show where the cost of a run went: call tree, functions, allocations")
@@ -34,7 +35,7 @@ def command(
         from perflaw.report.page.flame import flame_page
 
         write_text(output, flame_page(document), "-o another/file.html")
-        click.echo(f"wrote {output}", err=True)
+        tell(f"wrote {output}")
     if as_json:
         print_document(document)
     elif not output:

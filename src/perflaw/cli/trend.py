@@ -19,6 +19,7 @@ from perflaw.cli.options import (
     print_document,
 )
 from perflaw.cli.pages import write_page
+from perflaw.cli.progress import tell
 from perflaw.cluster import on_cluster
 from perflaw.report.quantity import counted
 
@@ -86,7 +87,7 @@ def command(
         if read.recordings:
             page = page_of(request.experiment, read.recordings, [], None)
         size = write_page(output, replace(page, trend=view))
-        click.echo(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB", err=True)
+        tell(f"wrote {output}: {counted(len(view.trends.clusters), 'cluster')}, {size / 1e6:.1f} MB")
     from perflaw.report.documents import trend_document
 
     document = trend_document(view)

@@ -12,6 +12,7 @@ import click
 
 from perflaw.api.reading import find_component, read_recordings, write_text
 from perflaw.cli.options import experiment_option, json_option, metric_option, parse_number, print_document
+from perflaw.cli.progress import step
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,13 +94,15 @@ def command(
         why = "one function is explained at a time"
         raise UsageError(f"two components: {names[0]}, {names[1]}", why, f"perflaw variance {names[0]}")
     recordings = read_recordings(experiment, runs)
-    tree = read_call_tree(recordings, find_metric(recordings, metric))
+    with step("reading call trees"):
+        tree = read_call_tree(recordings, find_metric(recordings, metric))
     known = {component.name: component for component in tree.components}
     component = known[find_component(names[0], known, "variance")] if names else None
     options = Options(cov, pressure=pressure, trim=trim, paper=paper, keep_outliers=keep_outliers)
     options = replace(options, probabilities=probabilities or options.probabilities)
     read = parse_time if tree.metric.unit == "ns" else partial(parse_number, subject="--deadline")
-    found = variance(tree, options, component, [read(text) for text in deadlines])
+    with step("finding patterns of variance"):
+        found = variance(tree, options, component, [read(text) for text in deadlines])
     _write_graphs(found, dot, perfetto, recordings)
     if output:
         from perflaw.cli.pages import write_variance

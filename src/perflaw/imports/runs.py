@@ -12,6 +12,7 @@ from pathlib import Path
 
 from perflaw.imports.registry import read_trace
 from perflaw.imports.tracks import Trace
+from perflaw.notices import progress
 from perflaw.record.build import BuildError, Tell, build, core
 from perflaw.record.manifest import Execution
 from perflaw.record.php.trace import CUT, TICK_NS, XdebugTrace, no_functions
@@ -91,7 +92,8 @@ def import_trace(experiment: Experiment, path: Path, features: Mapping[str, floa
     """
     xdebug = XdebugTrace.of(path)
     library = core_file(tell)
-    trace = None if xdebug else read_trace(path, library)
+    with progress(f"reading {path.name}"):
+        trace = None if xdebug else read_trace(path, library)
     with RunClaim.with_spool(experiment, secrets.token_hex(8), "cd ~ && perflaw import FILE") as claim:
         run = int(claim.folder.name)
         found = _of_xdebug(xdebug, library, run) if xdebug else _of_calls(trace, path, library, run) if trace else None
@@ -99,7 +101,8 @@ def import_trace(experiment: Experiment, path: Path, features: Mapping[str, floa
         source = TraceSource(f"{found.tool} in {path.name}")
         about = {"imported": path.name}
         context = _TraceRecording(claim, source, RecordSettings(), features, about, clock_tick_ns=found.tick_ns)
-        outcome = save_recording(context, found.execution, found.processes)
+        with progress("making call trees"):
+            outcome = save_recording(context, found.execution, found.processes)
     return ImportedTrace(outcome.run, outcome.children, found.notes)
 
 

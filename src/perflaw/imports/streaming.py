@@ -27,6 +27,7 @@ from perflaw.errors import DataError
 from perflaw.imports import chrome
 from perflaw.imports.formats import ForeignFile
 from perflaw.imports.tracks import BEGUN_EARLIER, CUT, OVERLAPS, TOO_MANY_FEATURES, ProcessEvents, Trace
+from perflaw.notices import progress
 from perflaw.record.tree.core import Core, TreeTables, load
 from perflaw.record.tree.reservoir import scramble
 from perflaw.store.columns import Array
@@ -239,7 +240,8 @@ def recognises(path: Path) -> bool:
 def read(path: Path, library: Path) -> Trace | None:
     """The calls of a file; None where the other reader tells what is wrong with it. DataError where it is damaged."""
     try:
-        events = _Events(path, library, read_pieces(path))
+        with progress(f"reading {path.name}") as show:
+            events = _Events(path, library, read_pieces(path, progress=show))
         processes = events.processes()
         lost = chrome.CUT_SHORT if events.flags & _CUT else ""
     except _DamagedError:

@@ -44,7 +44,9 @@ def load_ipython_extension(shell: Any) -> None:
 @contextmanager
 def notebook_step(label: str) -> Iterator[Show]:
     """A step of the work with a line below the cell that says how far it is; it goes when the step is over."""
-    from IPython.display import display  # type: ignore[import-not-found,unused-ignore]
+    from importlib import import_module
+
+    display = import_module("IPython.display").display  # not typed, and only notebooks have it
 
     lines: list[Any] = []
 

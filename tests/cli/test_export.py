@@ -11,9 +11,12 @@ import duckdb
 import pytest
 from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace as PerfettoTrace
 
 from perflaw.imports.protobuf import fields, varint
+from perflaw.imports.registry import read_trace
 from perflaw.store.experiment import open_experiment
+from perflaw.store.profiles import read_profile
 
 PROGRAM = """
 def leaf(n):
@@ -36,10 +39,12 @@ def recording(perflaw, tmp_path):
 
 
 def own(recording):
-    """Function → its own time, ns."""
-    tables = recording.tables()
-    names = {row[0]: row[1] for row in tables["components"]}
-    return {names[row[0]]: row[3] for row in tables["component_costs"] if row[1] == "time"}
+    """Function → its own time without that in which others had the CPU, ns."""
+    profile = read_profile([recording])
+    raw = sum(row[3] for row in recording.tables()["component_costs"] if row[1] == "time")
+    found = dict(zip([one.name for one in profile.components], profile.function_own["time"].tolist(), strict=True))
+    assert abs(sum(found.values()) + profile.queued - raw) < 1
+    return found
 
 
 def test_every_format_has_the_sums_of_the_recording(perflaw, recording, tmp_path):
@@ -63,7 +68,8 @@ def test_every_format_has_the_sums_of_the_recording(perflaw, recording, tmp_path
     assert abs(points["app.leaf"].as_int - own(recording)["app.leaf"]) <= 1
     longest = points["app.leaf"].exemplars
     assert 1 <= len(longest) <= 8
-    assert sum(one.as_int for one in longest) <= points["app.leaf"].as_int
+    waited = read_profile([recording]).queued  # the longest calls contain it
+    assert sum(one.as_int for one in longest) <= points["app.leaf"].as_int + waited
 
 
 def test_prometheus_accepts_its_text_and_pprof_its_messages(perflaw, recording, tmp_path):
@@ -89,6 +95,51 @@ def test_prometheus_accepts_its_text_and_pprof_its_messages(perflaw, recording, 
             path, values = (packed(inner) for _, inner in fields(value))
             sums[names[path[0]]] = sums.get(names[path[0]], 0) + values[1]
     assert abs(sums["app.leaf"] - own(recording)["app.leaf"]) <= 2
+
+
+def test_perfetto_reads_its_trace(perflaw, recording, tmp_path):
+    """By Perfetto's own messages: sums of the call tree, the longest calls at their times; and by our importer."""
+    perflaw("export", "--to", "perfetto", "-o", "p.pftrace")
+    trace = PerfettoTrace.FromString((tmp_path / "p.pftrace").read_bytes())
+    assert trace.SerializeToString()  # all required fields are there
+    tracks = {
+        one.track_descriptor.uuid: one.track_descriptor for one in trace.packet if one.HasField("track_descriptor")
+    }
+    names = {uuid: one.name or one.process.process_name for uuid, one in tracks.items()}
+    assert all(one.parent_uuid in tracks for one in tracks.values() if one.HasField("name"))
+    slices, stacks = [], {}
+    for packet in trace.packet:
+        if packet.HasField("track_event"):
+            event, stack = packet.track_event, stacks.setdefault(packet.track_event.track_uuid, [])
+            if event.type == event.TYPE_SLICE_BEGIN:
+                stack.append((event, packet.timestamp))
+            else:
+                assert event.type == event.TYPE_SLICE_END
+                begun, at = stack.pop()
+                assert packet.timestamp >= at
+                slices.append((names[event.track_uuid], len(stack), begun, packet.timestamp - at))
+    assert not any(stacks.values())
+
+    sums = [one for one in slices if one[0] == "call tree: time"]
+    notes = {one.name: {told.name: told.int_value for told in one.debug_annotations} for _, _, one, _ in sums}
+    assert {name: notes[name]["calls"] for name in ("app.f", "app.leaf")} == {"app.f": 30, "app.leaf": 60}
+    whole = sum(own(recording).values())
+    assert abs(sum(took for _, depth, _, took in sums if not depth) - whole) <= len(sums)
+    (leaf,) = [one for one in sums if one[2].name == "app.leaf"]
+    assert abs(leaf[3] - own(recording)["app.leaf"]) <= 2
+    assert leaf[2].source_location.file_name.endswith("app.py")
+
+    longest = [one for one in slices if one[0] == "app.f" and not one[1]]
+    assert 1 <= len(longest) <= 8
+    assert {one.name for place, depth, one, _ in slices if place == "app.f" and depth} == {"app.leaf"}
+    functions = {row[0]: row[1] for row in recording.tables()["components"]}
+    took = sorted(row[5] for row in recording.tables()["worst"] if functions[row[2]] == "app.f")
+    assert sorted(one[3] for one in longest) == took
+    assert "app.f" in longest[0][2].debug_annotations[0].string_value
+
+    read = read_trace(tmp_path / "p.pftrace")
+    assert {one.name.split(":")[0] for one in read.processes} == {"app.py"}
+    assert sum(one.tree(None, 1).calls for one in read.processes) == len(slices)
 
 
 def packed(data):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from perflaw.store.experiment import Recording
 
-PROFILES = ("collapsed", "speedscope", "pprof", "prometheus", "otlp")
+PROFILES = ("collapsed", "speedscope", "pprof", "perfetto", "prometheus", "otlp")
 """Formats with sums over calls, written to one file."""
 TABLES = ("csv", "parquet")
 """Formats of the tables, a file each, in a folder."""
@@ -29,14 +29,15 @@ TABLES = ("csv", "parquet")
 @click.command("export", short_help="write recordings as files of other tools")
 @experiment_option
 @click.option("--to", "form", type=click.Choice([*PROFILES, *TABLES]), required=True, help="Format to write.")
-@click.option("--metric", metavar="NAME", help="Cost in collapsed stacks and speedscope.  [default: time]")
+@click.option("--metric", metavar="NAME", help="Cost in collapsed stacks, speedscope and Perfetto.  [default: time]")
 @click.option("-o", "--output", metavar="FILE", help="File to write; a folder for csv and parquet.  [default: -]")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(experiment: str, form: str, metric: str | None, output: str | None, runs: tuple[str, ...]) -> int:
     """Write the newest run, or the RUNs named together, for another tool.
 
-    collapsed for flamegraph.pl, speedscope, pprof for go tool pprof, prometheus (text) and otlp (metrics with the longest
-    calls as exemplars) hold sums over calls; csv and parquet hold every table of the recordings.
+    collapsed for flamegraph.pl, speedscope, pprof for go tool pprof, perfetto (with the longest calls as they ran),
+    prometheus (text) and otlp (metrics with the longest calls as exemplars) hold sums over calls; csv and parquet hold
+    every table of the recordings.
 
     \b
     perflaw export --to speedscope -o profile.speedscope.json
@@ -80,6 +81,8 @@ def _profile(recordings: Sequence[Recording], form: str, metric: str | None) -> 
         raise UsageError(f"--metric {chosen}: not measured", why, f"perflaw record --metric {chosen} -- …")
     if form == "pprof":
         return profile_files.pprof(profile)
+    if form == "perfetto":
+        return profile_files.perfetto(profile, chosen, lambda component: worst_calls(recordings, component))
     if form == "collapsed":
         text = profile_files.collapsed(profile, chosen)
     elif form == "speedscope":

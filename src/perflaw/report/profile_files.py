@@ -1,6 +1,6 @@
-"""Profiles as files of other tools: collapsed stacks, speedscope, pprof, Prometheus' text and OTLP metrics.
+"""Profiles as files of other tools: collapsed stacks, speedscope, pprof, Perfetto, Prometheus' text and OTLP metrics.
 
-All of them hold sums over calls. ``perflaw export`` writes them.
+All of them hold sums over calls; Perfetto's and OTLP's have the longest calls too. ``perflaw export`` writes them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from struct import pack
 from typing import Final
 
 from perflaw.types.documents import Document
@@ -123,6 +124,125 @@ def _field(number: int, value: int | bytes) -> bytes:
 
 def _packed(number: int, values: Sequence[int]) -> bytes:
     return _field(number, b"".join(map(_varint, values)))
+
+
+class _PerfettoTrace:
+    """A trace of Perfetto in protobuf: slices on tracks. Field numbers are those of its ``trace.proto``."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.tracks = 0
+        """Number of tracks, processes included; each has its number as its identity."""
+
+    def packet(self, content: bytes) -> None:
+        """Add a packet of the only sequence; the first one says that it begins."""
+        first = _field(13, 1) * (not self.parts)
+        self.parts.append(_field(1, content + _field(10, 1) + first))
+
+    def track(self, name: str, process: int = 0, pid: int = 0) -> int:
+        """A track of a process, or a new process where none is given."""
+        self.tracks += 1
+        if process:
+            about = _field(2, name.encode()) + _field(5, process)
+        else:
+            about = _field(3, _field(1, pid) + _field(6, name.encode()))
+        self.packet(_field(60, _field(1, self.tracks) + about))
+        return self.tracks
+
+    def begin(self, track: int, at: int, name: str, file: str, line: int, notes: Mapping[str, float | str]) -> None:
+        """Begin a slice. ``at``: ns. ``notes`` are shown beside it."""
+        parts = [_field(9, 1), _field(11, track), _field(23, (name or _UNKNOWN).encode())]
+        if file:
+            parts.append(_field(33, _field(2, file.encode()) + _field(4, max(line, 0))))
+        for key, value in notes.items():
+            told = _field(6, value.encode()) if isinstance(value, str) else _double(5, value)
+            if isinstance(value, int) and 0 <= value < 1 << 63:
+                told = _field(4, value)
+            parts.append(_field(4, _field(10, key.encode()) + told))
+        self.packet(_field(8, at) + _field(11, b"".join(parts)))
+
+    def end(self, track: int, at: int) -> None:
+        """End the innermost open slice of a track."""
+        self.packet(_field(8, at) + _field(11, _field(9, 2) + _field(11, track)))
+
+
+def perfetto(profile: Profile, metric: str, worst: Callable[[Component], Sequence[WorstCall]]) -> bytes:
+    """A trace of Perfetto: the call tree with its sums, and the longest calls at the times when they were.
+
+    In the call tree each context is a slice as long as all its calls together, with its callees one after the other. The
+    longest calls are those of the functions with the largest own cost, a track for each function; a call that overlaps
+    another one is on a track of its own.
+    """
+    trace = _PerfettoTrace()
+    target = profile.runs[0].target
+    process = trace.track(f"{target}: sums by calling context, not times", pid=1)
+    _add_sums(trace, profile, metric, trace.track(f"call tree: {metric}", process))
+    runs = {run.id: run for run in profile.runs}
+    processes: dict[str, int] = {}
+    for place in (-profile.function_own[metric]).argsort(kind="stable")[:WITH_EXEMPLARS].tolist():
+        component = profile.components[place]
+        tracks: dict[str, list[tuple[int, int]]] = {}  # of each run: when a track is free again, and its number
+        for call in sorted(worst(component), key=lambda one: one.started_ns):
+            number = call.run.partition("-")[0]
+            run = runs[number]
+            if number not in processes:
+                # Perfetto takes processes of one id for one; runs may have the same.
+                processes[number] = trace.track(f"{run.target}: longest calls of run {number}", pid=len(processes) + 2)
+            free = tracks.setdefault(number, [])
+            at = next((one for one, (until, _) in enumerate(free) if until <= call.started_ns), len(free))
+            if at == len(free):
+                free.append((0, trace.track(component.name or _UNKNOWN, processes[number])))
+            free[at] = call.started_ns + call.time_ns, free[at][1]
+            _add_call(trace, free[at][1], call, _epoch_ns(run.started), component)
+    return b"".join(trace.parts)
+
+
+def _add_sums(trace: _PerfettoTrace, profile: Profile, metric: str, track: int) -> None:
+    """The call tree as slices, the callees of a context one after the other, its own cost after them."""
+    own = [max(round(cost), 0) for cost in profile.own[metric].tolist()]
+    parents, total = profile.parent.tolist(), own.copy()
+    callees: list[list[int]] = [[] for _ in own]
+    waiting: list[int] = []  # contexts that begin, and ~contexts that end; the last one is next
+    for context in range(len(own) - 1, -1, -1):  # callers come before their callees
+        parent = parents[context]
+        (callees[parent] if parent >= 0 else waiting).append(context)
+        if parent >= 0:
+            total[parent] += total[context]
+    at = _epoch_ns(profile.runs[0].started)
+    while waiting:
+        context = waiting.pop()
+        if context < 0:
+            at += own[~context]
+            trace.end(track, at)
+        elif total[context]:
+            one = profile.components[int(profile.component[context])]
+            notes = {"calls": int(profile.calls[context]), "own": own[context]}
+            trace.begin(track, at, one.name, one.file, one.line, notes)
+            waiting += [~context, *callees[context]]
+
+
+def _add_call(trace: _PerfettoTrace, track: int, call: WorstCall, started: int, component: Component) -> None:
+    """A single call with the longest calls within it."""
+    begin = started + call.started_ns
+    notes = {"call path": " > ".join(call.path), **call.features}
+    trace.begin(track, begin, component.name, component.file, component.line, notes)
+    open_until = [begin + call.time_ns]
+    places: list[int] = []  # the spans that are open
+    for place, span in enumerate(call.spans):
+        while places and places[-1] != span.parent:
+            places.pop()
+            trace.end(track, open_until.pop())
+        until = begin + span.started_ns + span.time_ns
+        trace.begin(track, begin + span.started_ns, span.name, "", 0, {"called in line": span.line})
+        open_until.append(min(until, open_until[-1]))
+        places.append(place)
+    while open_until:
+        trace.end(track, open_until.pop())
+
+
+def _double(number: int, value: float) -> bytes:
+    """A field of type double."""
+    return _varint(number << 3 | 1) + pack("<d", value)
 
 
 def prometheus(profile: Profile) -> str:

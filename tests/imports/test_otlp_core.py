@@ -11,6 +11,7 @@ from perflaw.errors import PerflawError
 from perflaw.imports import otlp_core
 from perflaw.imports.registry import read_trace
 from perflaw.imports.runs import core_file
+from perflaw.imports.tracks import MAX_FEATURES, TOO_MANY_FEATURES
 from tests.conftest import examples
 from tests.imports.test_traces import assert_both_read_the_same
 
@@ -98,3 +99,37 @@ def test_the_core_reads_what_is_sound():
         10**18 + 31,
     )
     assert set(process.definitions.features.values()) == {"items", "error"}
+
+
+def names_by_both(path):
+    """Names of features, and how many numbers were left out, which both readers tell alike."""
+    found = []
+    for library in (None, LIBRARY):
+        (process,) = read_trace(path, library).processes
+        process.tree(library, 1)
+        found.append((list(process.definitions.features.values()), process.notes[TOO_MANY_FEATURES]))
+    assert found[0] == found[1]
+    return found[0]
+
+
+def test_texts_that_are_no_categories_take_no_place_of_numbers(tmp_path):
+    texts = {f"text {number}": ("string_value", "always") for number in range(200)}
+    numbers = {f"n{number}": ("int_value", number) for number in range(200)}
+    spans = [(0, -1, "f", 1, 30, texts, 0, 0), (1, 0, "g", 2, 5, numbers, 0, 0)]
+    (tmp_path / "spans.pb").write_bytes(message([("shop", spans)]))
+    assert names_by_both(tmp_path / "spans.pb") == (list(numbers), 0)
+
+
+def test_of_too_many_names_the_first_ones_of_the_file_are_kept(tmp_path):
+    """After those that perflaw makes itself and the categories."""
+    early = {f"early{number}": ("int_value", number) for number in range(150)}
+    late = {f"late{number}": ("int_value", number) for number in range(150)}
+    kinds = [{"kind": ("string_value", kind)} for kind in "ab"]
+    spans = [
+        (0, -1, "f", 20, 30, {**early, **kinds[0]}, 2, 1),
+        (1, -1, "f", 5, 6, {**late, **kinds[1]}, 0, 0),  # begins first
+    ]
+    (tmp_path / "spans.pb").write_bytes(message([("shop", spans)]))
+    names, left_out = names_by_both(tmp_path / "spans.pb")
+    assert names == ["error", "links", "kind.type", *early, *list(late)[: MAX_FEATURES - 153]]
+    assert left_out == 153 + 150 - MAX_FEATURES

@@ -14,6 +14,7 @@ from perflaw.errors import PerflawError
 from perflaw.imports import streaming
 from perflaw.imports.registry import read_trace
 from perflaw.imports.runs import core_file
+from perflaw.imports.tracks import MAX_FEATURES, TOO_MANY_FEATURES
 from tests.conftest import examples
 from tests.imports.test_traces import assert_both_read_the_same
 
@@ -63,6 +64,25 @@ def test_numbers_beyond_what_a_feature_can_be_are_left_out(tmp_path):
         (process,) = read_trace(tmp_path / "t.json", library).processes
         process.tree(library, 1)
         assert set(process.definitions.features.values()) == {"m"}
+
+
+def event(name, ts, pid, numbers):
+    return {"ph": "X", "name": name, "ts": ts, "dur": 1, "pid": pid, "args": numbers}
+
+
+def test_each_process_keeps_its_own_names_of_numbers(tmp_path):
+    """As many as a process may have, in two processes; of too many the first ones of the file, whichever call is first."""
+    names = [[f"p{pid}n{number}" for number in range(200)] for pid in range(2)]
+    more = [f"more{number}" for number in range(100)]
+    events = [event("f", 10 - pid, pid, dict.fromkeys(names[pid], 1)) for pid in range(2)]
+    events.append(event("g", 2, 0, {**dict.fromkeys(more, 2), names[0][7]: 3}))
+    assert_both_read_the_same(tmp_path / "t.json", json.dumps(events).encode())
+    for library in (None, LIBRARY):
+        found = {}
+        for process in read_trace(tmp_path / "t.json", library).processes:
+            process.tree(library, 1)
+            found[process.pid] = list(process.definitions.features.values()), process.notes[TOO_MANY_FEATURES]
+        assert found == {0: (names[0] + more[: MAX_FEATURES - 200], 300 - MAX_FEATURES), 1: (names[1], 0)}
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))

@@ -204,6 +204,10 @@ static int take_call(Chrome *chrome, const Fields *fields, char phase) {
     } else {
         thread->has_marks = 1;
     }
+    for (uint32_t at = 0; at < numbers.count; at++) {
+        uint32_t use[2] = {thread->process, (uint32_t)numbers.items[at].name};
+        if (!names_number(&chrome->number_uses, (Slice){(const char *)use, sizeof use})) return fail(chrome, ENOMEM);
+    }
     ChromeProcess *process = &chrome->processes[thread->process];
     process->number_left_out += numbers.left_out;
     if (mark.start < thread->first) thread->first = mark.start;
@@ -384,7 +388,8 @@ int chrome_finish(Chrome *chrome) {
 
 void chrome_free(Chrome *chrome) {
     Names *all[] = {&chrome->names,           &chrome->number_names,   &chrome->identities,
-                    &chrome->process_numbers, &chrome->thread_numbers, &chrome->components};
+                    &chrome->process_numbers, &chrome->thread_numbers, &chrome->components,
+                    &chrome->number_uses};
     for (size_t which = 0; which < sizeof all / sizeof *all; which++) names_free(all[which]);
     free(chrome->processes);
     free(chrome->threads);

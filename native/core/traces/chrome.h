@@ -38,6 +38,7 @@ typedef struct Chrome {
     Names identities;          /* of processes and threads: a letter, and the text as it is written */
     Names process_numbers, thread_numbers; /* 4 and 8 bytes: numbers of identities */
     Names components;          /* 8 bytes: number of a process and of a name that its calls have */
+    Names number_uses;         /* 8 bytes: number of a process and of a number's name that its calls have */
     ChromeProcess *processes;
     ChromeThread *threads;
     Marks marks;

@@ -16,10 +16,12 @@ static const uint64_t MAX_NS = UINT64_C(1) << 62;
 
 struct Otlp {
     Names services, names, files, keys, texts, components;
-    Names key_texts;   /* 8 bytes: key and text */
+    Names key_texts;   /* 8 bytes: key and text, 0 for any number */
     Names identities;  /* a byte, the size of the trace's identity; it, and that of the span */
     Names groups;      /* 8 bytes: service and name */
     uint32_t *text_counts, text_room; /* by key: how many different texts */
+    char *has_numbers;                /* by key: whether any span has a number of it */
+    uint32_t number_room;
     uint32_t *by_identity, identity_room;
     uint32_t failing_room;
     Forest forest;
@@ -124,6 +126,15 @@ static uint32_t text_of(Otlp *otlp, uint32_t key, Slice text) {
     return number_of(otlp, &otlp->key_texts, both, sizeof both) ? both[1] : 0;
 }
 
+/* Note that an attribute has numbers: as its pair with the text 0, which is none. */
+static int note_number(Otlp *otlp, uint32_t key) {
+    const uint32_t both[2] = {key, 0};
+    if (!make_room(otlp, (void **)&otlp->has_numbers, &otlp->number_room, key, 1)) return 0;
+    if (otlp->has_numbers[key]) return 1;
+    otlp->has_numbers[key] = 1;
+    return number_of(otlp, &otlp->key_texts, both, sizeof both) != 0;
+}
+
 static int add_attribute(Otlp *otlp, TraceSpan *span, const KeyValue *pair) {
     Forest *forest = &otlp->forest;
     if (pair->kind == KIND_NONE || (pair->kind != KIND_TEXT && !isfinite(pair->number))) return fail(otlp, EBADMSG);
@@ -141,6 +152,7 @@ static int add_attribute(Otlp *otlp, TraceSpan *span, const KeyValue *pair) {
         if (known->key == key) return fail(otlp, EBADMSG); /* no exporter writes a key twice */
     *at = (Attribute){key, pair->kind == KIND_TEXT ? SPAN_TEXT : SPAN_NUMBER, pair->number};
     if (pair->kind == KIND_TEXT) at->value = text_of(otlp, key, pair->text);
+    else if (!note_number(otlp, key)) return 0;
     forest->attribute_count++;
     span->attribute_count++;
     return !otlp->error;
@@ -362,6 +374,7 @@ EXPORTED void otlp_close(Otlp *otlp) {
                     &otlp->components, &otlp->key_texts, &otlp->identities, &otlp->groups};
     for (size_t which = 0; which < sizeof all / sizeof *all; which++) names_free(all[which]);
     free(otlp->text_counts);
+    free(otlp->has_numbers);
     free(otlp->by_identity);
     forest_free(&otlp->forest);
     free(otlp);

@@ -15,8 +15,8 @@ typedef struct Otlp Otlp;
 /* Read a whole file; *error is 0 or errno, EBADMSG too where spans are their own ancestors. NULL if there is no memory. */
 Otlp *otlp_open(const char *data, uint64_t size, int *error);
 /* A table of texts, as of trace_texts. 0: services, 1: names, 2: files, 3: keys of attributes, 4: texts of attributes, 5:
- * components (four numbers of 32 bits: service, name, file, line), 6: texts that an attribute has (its key, the text; at most
- * 33 of each key). */
+ * components (four numbers of 32 bits: service, name, file, line), 6: what an attribute has (its key, a text, 0 for
+ * numbers; at most 33 texts of each key). */
 uint32_t otlp_texts(const Otlp *otlp, uint32_t table, const char **bytes, const uint64_t **ends);
 /* Spans; those that were left out since they occur twice, have a parent that is missing, do not lie in their parent's time,
  * overlap a callee; the first stamp; whether any span failed, and whether any has links. */

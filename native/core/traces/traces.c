@@ -94,8 +94,9 @@ EXPORTED uint32_t trace_flags(const Trace *trace) { return trace->chrome.flags; 
 
 EXPORTED uint32_t trace_texts(const Trace *trace, uint32_t table, const char **bytes, const uint64_t **ends) {
     const Chrome *chrome = &trace->chrome;
-    const Names *tables[] = {&chrome->names, &chrome->number_names, &chrome->identities, &chrome->components};
-    const Names *names = tables[table % 4];
+    const Names *tables[] = {&chrome->names, &chrome->number_names, &chrome->identities, &chrome->components,
+                             &chrome->number_uses};
+    const Names *names = tables[table % 5];
     *bytes = names->bytes;
     *ends = names->ends;
     return names->count;

@@ -23,7 +23,7 @@ void trace_place(const Trace *trace, uint64_t *bytes, uint64_t *events);
 /* Flags (chrome.h). */
 uint32_t trace_flags(const Trace *trace);
 /* A table of texts: all of them, one after the other, and where each ends. 0: names, 1: names of numbers, 2: identities,
- * 3: components (each two numbers of 32 bits, of a process and of a name). Gives their count. */
+ * 3: components, 4: uses of numbers (each two numbers of 32 bits, of a process and of a name). Gives their count. */
 uint32_t trace_texts(const Trace *trace, uint32_t table, const char **bytes, const uint64_t **ends);
 /* Six words of a process: first stamp, calls left out because they are asynchronous, numbers left out, number of its
  * identity and of its name, whether it has calls. 0 where there is no such process. */

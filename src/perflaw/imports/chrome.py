@@ -127,6 +127,7 @@ class _ChromeReader:
                     *mapping(args.get("func_args")).items()
                 ]
                 numbers = tuple((key, found) for key, value in given if (found := number(value)) is not None)
+                process.name_features(numbers)
             code = self.codes[pid, name]
             if phase == "B":
                 thread.marks.append(Mark(stamp, code, name, numbers))

@@ -99,25 +99,29 @@ class SpanProcess:
         ]
         return [0, *map(self._known.component, shown)]
 
-    def _categories(self, keys: list[str]) -> tuple[list[int], list[int]]:
-        """Number of the feature of each key that is a category, 0 for the others; number of each text of a category."""
+    def _features(self, keys: list[str]) -> tuple[list[int], list[int], list[int]]:
+        """Number of the feature of each key for its numbers, and for its texts; number of each text of a category.
+
+        0 is no feature, -1 one that is left out.
+        """
         texts = self._texts(_TEXTS)
         pairs = np.frombuffer(b"".join(self._table(_KEY_TEXTS)), "<u4").reshape(-1, 2)
-        different = np.bincount(pairs[:, 0], minlength=len(keys)).tolist()
+        different = np.bincount(pairs[pairs[:, 1] > 0, 0], minlength=len(keys)).tolist()
         features, numbers = [0] * len(keys), [0] * len(texts)
         for key, count in enumerate(different):
             if 1 < count <= MAX_CATEGORY and keys[key] not in FILES:
                 features[key] = self._known.feature(keys[key], CATEGORY) or -1
-                for text in pairs[pairs[:, 0] == key, 1].tolist():
+                for text in pairs[(pairs[:, 0] == key) & (pairs[:, 1] > 0), 1].tolist():
                     numbers[text] = self._known.category(texts[text])
-        return features, numbers
+        of_numbers = [0] * len(keys)
+        for key in sorted(pairs[pairs[:, 1] == 0, 0].tolist()):
+            of_numbers[key] = self._known.feature(keys[key]) or -1
+        return of_numbers, features, numbers
 
     def tree(self, library: Path | None, seed: int) -> TreeTables:
         """See :class:`perflaw.imports.tracks.TraceProcess`; the library is the one that has read the file."""
         core = Core(self._file, seed, self.definitions.lanes())
-        keys = self._texts(_ATTRIBUTES)
-        of_texts, categories = self._categories(keys)
-        of_numbers = [0, *(self._known.feature(key) or -1 for key in keys[1:])]
+        of_numbers, of_texts, categories = self._features(self._texts(_ATTRIBUTES))
         arrays = [np.array(one, np.int32) for one in (self._codes(), self._known.sites(), of_numbers, of_texts)]
         arrays += [np.array(categories, np.float64)]
         outcome = np.zeros(2, np.int64)

@@ -15,7 +15,7 @@ from typing import Final
 
 from perflaw.errors import DataError
 from perflaw.imports.formats import ForeignFile
-from perflaw.imports.tracks import Number, ProcessEvents, Trace, nanoseconds, number
+from perflaw.imports.tracks import CATEGORY, Number, ProcessEvents, Trace, nanoseconds, number
 from perflaw.types import Component
 
 OVERLAPS: Final = "spans overlap another one that their parent waited for: they run aside, outside it"
@@ -107,6 +107,11 @@ def _ends_after(span: _Span, end: int | None) -> bool:
     return end is not None and (span.end is None or span.end > end)
 
 
+def _plain_number(key: str, value: object) -> Number | None:
+    """The value of an attribute that is a feature: a number or a truth value that is no line."""
+    return None if key in LINES else number(int(value) if isinstance(value, bool) else value)
+
+
 class SpanReader:
     """What readers of spans have in common: the file that errors name, and checked values."""
 
@@ -145,12 +150,19 @@ class _SpanForest:
         """Names of spans of which some failed."""
         texts: dict[str, set[str]] = {}
         """Attribute → its different texts, one more than a category may have at most."""
+        attributes: dict[str, bool] = {}
+        """Attribute → whether it has numbers, in the order of the file."""
         for span in given:
             for key, value in span.attributes.items():
-                if isinstance(value, str) and len(texts.setdefault(key, set())) <= MAX_CATEGORY:
-                    texts[key].add(value)
+                if isinstance(value, str):
+                    attributes.setdefault(key, False)
+                    if len(texts.setdefault(key, set())) <= MAX_CATEGORY:
+                        texts[key].add(value)
+                elif _plain_number(key, value) is not None:
+                    attributes[key] = True
         self.categories = {key for key, found in texts.items() if 1 < len(found) <= MAX_CATEGORY and key not in FILES}
         """Attributes whose texts are categories: such as a method or a status, and not an identity or an address."""
+        self._name_features(attributes, given)
         for count, span in enumerate(given, 1):
             if not span.name or not span.identity[1]:
                 raise reader.wrong(count, "it has no name" if span.identity[1] else "it has no spanId")
@@ -160,6 +172,19 @@ class _SpanForest:
                 self.process.notes[DUPLICATES] += 1
             else:
                 self.spans[span.identity] = self._take(span)
+
+    def _name_features(self, attributes: Mapping[str, bool], given: list[ForeignSpan]) -> None:
+        """Give features their codes in an order that does not depend on that of calls: of too many, the last are left out."""
+        first = {span.identity: span for span in reversed(given)}
+        for name, is_there in [(FAILED, self.failing), (LINKS, any(span.links for span in first.values()))]:
+            if is_there:
+                self.process.feature(name)
+        for key in attributes:
+            if key in self.categories:
+                self.process.feature(key, CATEGORY)
+        for key, has_numbers in attributes.items():
+            if has_numbers:
+                self.process.feature(key)
 
     def _take(self, span: ForeignSpan) -> _Span:
         attributes = span.attributes
@@ -171,11 +196,10 @@ class _SpanForest:
         )
         features: list[tuple[str, Number | str]] = []
         for key, value in attributes.items():
-            plain = int(value) if isinstance(value, bool) else value
-            if isinstance(plain, str):
+            if isinstance(value, str):
                 if key in self.categories:
-                    features.append((key, plain))
-            elif key not in LINES and (found := number(plain)) is not None:
+                    features.append((key, value))
+            elif (found := _plain_number(key, value)) is not None:
                 features.append((key, found))
         if (span.service, span.name) in self.failing:
             features.append((FAILED, int(span.failed)))

@@ -39,7 +39,7 @@ _SMALL: Final = 1 << 26
 _KEYS: Final = (1 << 31) - 1
 _FRACTIONS, _CUT, _VIZTRACER, _UFTRACE, _SAMPLES = 1, 2, 4, 8, 16
 """Flags of native/core/traces/chrome.h."""
-_NAMES, _NUMBER_NAMES, _IDENTITIES, _COMPONENTS = range(4)
+_NAMES, _NUMBER_NAMES, _IDENTITIES, _COMPONENTS, _NUMBER_USES = range(5)
 """Tables of texts of native/core/traces/traces.h."""
 _HANDLE, _U64, _U32, _I64, _INT = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_int
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
@@ -155,6 +155,11 @@ class _Events:
         """Number of a process, number of a name: of all components, in the order in which they came."""
         return np.frombuffer(b"".join(self.table(_COMPONENTS)), "<u4").reshape(-1, 2)
 
+    @cached_property
+    def number_uses(self) -> Array:
+        """Number of a process, number of the name of a number: of all that calls have, in the order in which they came."""
+        return np.frombuffer(b"".join(self.table(_NUMBER_USES)), "<u4").reshape(-1, 2)
+
     def processes(self) -> list[StreamedProcess]:
         """The processes that have calls, by their first time stamp."""
         found = []
@@ -180,7 +185,9 @@ class _Events:
         codes = np.zeros(len(self.names), np.int32)
         for name in self.components[self.components[:, 0] == process, 1].tolist():
             codes[name] = known.component(chrome.component_of(self.names[name], self.tool))
-        features = np.array([0, *(known.feature(name) or 0 for name in self.number_names[1:])], np.int32)
+        features = np.zeros(len(self.number_names), np.int32)
+        for name in self.number_uses[self.number_uses[:, 0] == process, 1].tolist():
+            features[name] = known.feature(self.number_names[name]) or 0
         sites = np.array(known.sites(), np.int32)
         outcome = np.zeros(6, np.int64)
         places = [array.ctypes.data for array in (codes, sites)]

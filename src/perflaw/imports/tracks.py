@@ -74,6 +74,11 @@ def nanoseconds(value: Number, unit_ns: int) -> int | None:
     return value if -_MAX_NS < value < _MAX_NS else None
 
 
+def _is_feature(value: Number | str) -> bool:
+    """Whether a value is a text, or a number that is finite as a feature."""
+    return isinstance(value, str) or -_MAX_FEATURE <= value <= _MAX_FEATURE
+
+
 class TraceProcess(Protocol):
     """A process of a trace, whose call tree can be built once."""
 
@@ -174,7 +179,7 @@ class ProcessEvents:
         key = scramble(self._frame) & _KEY  # the order of priorities is random, and the same in every import
         track.append((stamp, self._frame, code, self._sites[caller], key, ENTER))
         for name, value in features:
-            if not isinstance(value, str) and not -_MAX_FEATURE <= value <= _MAX_FEATURE:
+            if not _is_feature(value):
                 continue
             if (feature := self.feature(name, CATEGORY * isinstance(value, str))) is None:
                 self.notes[TOO_MANY_FEATURES] += 1
@@ -240,6 +245,15 @@ class ProcessEvents:
     def sites(self) -> list[int]:
         """Call site of each caller, by its code."""
         return self._sites
+
+    def name_features(self, features: Iterable[tuple[str, Number]]) -> None:
+        """Give features their codes in the order of the file, where calls are put on tracks in another one.
+
+        So the names that are kept, if there are more than ``MAX_FEATURES``, are the first ones of the file.
+        """
+        for name, value in features:
+            if _is_feature(value):
+                self.feature(name)
 
     def category(self, text: str) -> int:
         """Number of a text that is the value of a category."""

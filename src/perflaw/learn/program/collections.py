@@ -69,7 +69,8 @@ def learn_full_collections(
         return None
     counts = np.array([(one.middle, one.promoted, one.full, one.visited) for one in known], dtype=np.float64)
     middle, promoted, full, visited = counts.T
-    cost = np.array([one.cpu_ns if metric == CPU else one.wall_ns for one in known], dtype=np.float64)
+    # A collection waits for nothing: of its wall time, too, what it was off the CPU for is no cost.
+    cost = np.array([one.cpu_ns or one.wall_ns for one in known], dtype=np.float64)
     cost = np.minimum(cost, own)
     if middle.sum() == 0:
         return None

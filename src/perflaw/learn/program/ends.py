@@ -34,6 +34,8 @@ NOISE: Final = 0.2
 """Error of the CPU time of the end of a process, as a part of it."""
 MACHINE_SPREAD: Final = 0.25
 """Standard deviation of the logarithm of how much dearer blocks outside of the caches are: programs place them differently."""
+FOLLOWS: Final = 0.05
+"""Scatter about a law of exact counts, as a part of theirs, up to which they follow it."""
 FAR: Final = 1000.0
 """Largest multiple of the data at which blocks leave the caches."""
 
@@ -50,9 +52,12 @@ class Ends:
     """Cost of a block inside the caches."""
 
 
-def learn_ends(runs: Sequence[Run], metric: Metric, own: Array, features: Mapping[str, Array]) -> Ends | None:
+def learn_ends(
+    runs: Sequence[Run], metric: Metric, own: Array, features: Mapping[str, Array], collections: Array | None = None
+) -> Ends | None:
     """What follows the blocks in the cost of the process's start and end, ``own`` (R,), over features (R,) each.
 
+    ``collections`` (R,) is how often a run collected garbage, if that is known.
     None for another metric than CPU or wall time, where a run does not tell its blocks, and where all have as many.
     """
     heaps = [run.machine.heap for run in runs if run.machine is not None and run.machine.heap is not None]
@@ -60,7 +65,7 @@ def learn_ends(runs: Sequence[Run], metric: Metric, own: Array, features: Mappin
     if metric not in (CPU, TIME) or len(heaps) < len(runs) or (blocks <= 0).any() or np.ptp(blocks) == 0:
         return None
     heap = heaps[-1]
-    [law], _ = learn_counts(blocks[:, None], features)
+    law = _law_of_blocks(blocks, features, collections)
     weighted = _weighted(blocks, heap)
     about = weighted - weighted.min()
     # Least squares in parts of each cost, with one more observation: the guess.
@@ -77,6 +82,25 @@ def learn_ends(runs: Sequence[Run], metric: Metric, own: Array, features: Mappin
     terms[ONE] = terms.get(ONE, 0.0) - float(weighted.min())
     unit = UnitLaw((FittedForm.constant(each, float(np.hypot(min(error, SPREAD), MACHINE_SPREAD))),))
     return Ends(np.minimum(each * about, own), CountLaw(terms, law.learnt), unit)
+
+
+def _law_of_blocks(blocks: Array, features: Mapping[str, Array], collections: Array | None) -> CountLaw:
+    """How many blocks live at the end of a run.
+
+    Where garbage waits for a full collection, their number rises until one takes place, and falls: whatever law fits a few
+    such numbers says nothing of the next. Then it is in proportion to what is allocated, of which collections of young
+    objects take place at regular intervals.
+    """
+    [law], _ = learn_counts(blocks[:, None], features)
+    misfit = law.values(features, blocks.size) - blocks
+    if collections is None or np.std(misfit) <= FOLLOWS * np.std(blocks):
+        return law
+    [young], _ = learn_counts(collections[:, None], features)
+    about = collections - collections.mean()
+    slope = max(float(about @ blocks / max(float(about @ about), 1e-300)), 0.0)
+    terms = {key: slope * c for key, c in young.terms.items()}
+    terms[ONE] = terms.get(ONE, 0.0) + float(blocks.mean() - slope * collections.mean())
+    return CountLaw(terms, young.learnt)
 
 
 def _knots(heap: HeapCosts) -> tuple[Array, Array]:

@@ -38,6 +38,8 @@ FACTORS: Final = (2.0, 10.0)
 """Predictions are made at so many times the 95th percentile of every feature."""
 MIN_SIZES: Final = 3
 """Sizes of a feature below which a growth is a guess."""
+ACROSS: Final = 12
+"""Points within the data, and half of those beyond them, at which it is asked whether a term matters."""
 NEGLIGIBLE: Final = 2e-3
 """Share of the cost, from the smallest size to ten times the largest, below which a term is not written."""
 MIN_SHORT: Final = 1e-3
@@ -259,8 +261,12 @@ class RunLaws:
         keys = list(terms)
         if not keys:
             return {(): 0.0}
-        ends = {name: np.array([x.min(), x.max(), 10.0 * x.max()]) for name, x in self.model.features.items()}
-        parts = np.abs(np.array([terms[key] for key in keys])[:, None] * values(keys, ends, 3))
+        # A piece may hold between two limits alone, so looking at the ends is not enough.
+        across = {
+            name: np.append(np.linspace(x.min(), x.max(), ACROSS), x.max() * np.geomspace(1.0, 10.0, 2 * ACROSS))
+            for name, x in self.model.features.items()
+        }
+        parts = np.abs(np.array([terms[key] for key in keys])[:, None] * values(keys, across, 3 * ACROSS))
         kept = (parts > NEGLIGIBLE * parts.sum(axis=0)).any(axis=1)
         return {key: terms[key] for key, keep in zip(keys, kept, strict=True) if keep} or {(): 0.0}
 

@@ -188,7 +188,8 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
         if full is not None:
             cells[place] = replace(young, own=young.own - full.own)
     outside = [place for place, cell in enumerate(cells) if costs.components[cell.component].name == OUTSIDE]
-    ends = learn_ends(costs.runs, costs.metric, cells[outside[0]].own, features) if outside else None
+    young_calls = sum((cells[place].calls for place in np.flatnonzero(accumulates).tolist()), np.zeros(len(costs.runs)))
+    ends = learn_ends(costs.runs, costs.metric, cells[outside[0]].own, features, young_calls) if outside else None
     if ends is not None:
         cells[outside[0]] = replace(cells[outside[0]], own=cells[outside[0]].own - ends.own)
     calls = np.array([cell.calls for cell in cells]).reshape(len(cells), len(costs.runs)).T

@@ -31,11 +31,11 @@ def test_the_same_mix_holds(law):
     assert (found.verdict, found.message) == ("holds", "")
 
 
-@pytest.mark.parametrize(("often", "now"), [(0.7, "now 7"), (0.99, "now 99%")])
+@pytest.mark.parametrize(("often", "now"), [(0.7, "now 7"), (0.99, "now 99 %")])
 def test_a_mix_that_changed_on_the_same_inputs_is_told_as_that(law, often, now):
     [found] = judge([law], keyed(made(modes(often))))
     assert found.verdict == "violated"
-    assert found.message.startswith("mix changed, each mode holds: mode 1 of 2: 90% of the calls")
+    assert found.message.startswith("mix changed, each mode holds: mode 1 of 2: 90 % of the calls")
     assert now in found.message
 
 

@@ -53,7 +53,7 @@ def test_a_group_of_which_more_calls_are_slow_is_violated_by_its_condition():
     violated = {one.path: one.changes for one in verdicts if one.verdict == "violated"}
     assert set(violated) == {"", 'not "app.search -> app.load"'}
     [change] = violated['not "app.search -> app.load"']
-    assert (change.what, change.name, change.old, change.new) == ("shares", "above 22 us", "5%", "50%")
+    assert (change.what, change.name, change.old, change.new) == ("shares", "above 22 us", "5 %", "50 %")
 
 
 def test_longer_durations_are_a_violation_and_shorter_ones_are_told():

@@ -54,7 +54,7 @@ def test_a_busy_neighbour_is_noticed_and_a_quiet_machine_never():
 
 def test_waiting_for_a_cpu_counts_against_repetitions_alone():
     same = [trial(i, delay=0.05, size=7) for i in range(3)]
-    assert "waited 90%" in disturbance(trial(9, delay=0.9, size=7), same)
+    assert "waited 90 %" in disturbance(trial(9, delay=0.9, size=7), same)
     assert not disturbance(trial(9, delay=0.9, size=8), same)  # many threads wait always: that is the configuration's
 
 

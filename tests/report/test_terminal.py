@@ -15,7 +15,7 @@ from perflaw.laws.reading import parse_expression
 from perflaw.report import tables
 from perflaw.report.annotations import MAX_LAWS, annotations_table
 from perflaw.report.documents import annotate_document
-from perflaw.report.tables import broken, clipped, text_table
+from perflaw.report.tables import broken, clipped, paragraph, text_table
 from perflaw.types import Annotation
 
 from . import factory
@@ -98,3 +98,12 @@ def test_a_table_that_fits_is_the_one_that_rich_makes(data: st.DataObject) -> No
 )
 def test_names_are_clipped_before_a_whole_part(columns: int, shown: str) -> None:
     assert clipped("markdown.inlines.LinkProcessor.handle", columns) == shown
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(60, 60), (80, 80), (140, 140), (300, 140)])
+def test_sentences_use_the_screen_up_to_what_a_person_reads(
+    monkeypatch: pytest.MonkeyPatch, columns: int, longest: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = paragraph("a sentence of several words " * 40).splitlines()
+    assert longest - 12 < max(map(len, lines)) <= longest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,3 +148,14 @@ def test_any_location_has_words(name: str, file: str, function: str, line: int) 
 def test_hostile_names_reach_the_document_as_they_are() -> None:
     document = trend_document(trends_factory.hostile())
     assert document["clusters"][0]["representative"] == f"{factory.HOSTILE}:8"
+
+
+def test_a_narrow_screen_keeps_laws_on_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks of predictions and numbers of lines, which stand elsewhere as well, make room for them."""
+    monkeypatch.setenv("COLUMNS", "60")
+    view = trends_factory.bubble()
+    document = trend_document(view)
+    table = trend_table(document, False)
+    [power] = [one["power"] for one in document["clusters"][0]["shown"]["laws"] if one["feature"]]
+    assert re.search(re.escape(power.split(" (")[0]), table), table
+    assert re.search(r"\(\d[\d.]*–\d[\d.]*\)", table), "an interval is not broken"

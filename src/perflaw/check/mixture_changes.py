@@ -73,7 +73,7 @@ def mix_change(
             where = f" where {condition}" if condition else ""
             before, now = clause.parts[most].probability, shares[most]
             mode = f"mode {most + 1} of {len(shares)}{where}"
-            changes.append(f"{mode}: {before:.0%} of the calls, now {now:.0%}")
+            changes.append(f"{mode}: {100 * before:.0f} % of the calls, now {100 * now:.0f} %")
     if not changes:
         return None
     return MixChange("; ".join(changes), ", ".join(_other_inputs(sample, evidence)) if sample is not None else "")

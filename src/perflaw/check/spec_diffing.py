@@ -151,7 +151,9 @@ def _verdict(path: str, old: _Side, new: _Side, machine: float, level: float, le
         tests.append(2 * float(ndtr(-z)))
         if abs(now - was) >= TOLERANCE and z >= beyond:
             name = f"above {short_time(old.spec.borders[first])}"
-            changes.append(Change("shares", name, f"{was:.0%}", f"{now:.0%}", now / was if was else None))
+            changes.append(
+                Change("shares", name, f"{100 * was:.0f} %", f"{100 * now:.0f} %", now / was if was else None)
+            )
             slower, quicker = slower or now > was, quicker or now < was
     effect = low = high = None
     if old.cost and new.cost:

@@ -92,7 +92,7 @@ def check_running(
         if not process.alive:
             note(f"process {pid} ended")
         account.settle_window({}, at_end=True)
-        note(f"spent {account.share:.1%} of the program's CPU time (target {budget:.1%})")
+        note(f"spent {100 * account.share:.1f} % of the program's CPU time (target {100 * budget:.1f} %)")
         return status
 
 

@@ -72,7 +72,7 @@ def mine_running(
 
         tell(spent_text(read_journal(target.folder), sys.stderr.isatty()).rstrip("\n"))
         share, learnt = loop.budget.share, sum(bool(one.observed) for one in loop.knowledge.functions.values())
-        told = f"measured {learnt} functions, spent {share:.1%} of the program's CPU time (target {budget:.1%})"
+        told = f"measured {learnt} functions, spent {100 * share:.1f} % of the program's CPU time (target {100 * budget:.1f} %)"
         tell(f"{told} · {journal.path}")
         status = None if started is None else started.wait()
         if not learnt and not status:

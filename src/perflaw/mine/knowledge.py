@@ -280,7 +280,7 @@ class Knowledge:
         for name, count in self._leaves.most_common():
             share = wilson(count / total, total)
             if name not in self.functions and share >= LEAST_SHARE and count >= FEWEST_SAMPLES:
-                self.functions[name] = KnownFunction(name, f"in {count / total:.1%} of {total} samples")
+                self.functions[name] = KnownFunction(name, f"in {100 * count / total:.1f} % of {total} samples")
                 news.append(f"{name}: hot, {self.functions[name].why}")
         return news
 

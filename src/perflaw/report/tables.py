@@ -17,6 +17,8 @@ WIDTH, NAME_WIDTH = 80, 23
 """Columns of a table, and of a column of names, where the output is no terminal."""
 MIN_WIDTH: Final = 40
 """Narrower terminals wrap the lines themselves."""
+MAX_LINE = 140
+"""Longest line of a sentence."""
 _GAP = 2
 """Columns between two columns of a table."""
 _MIN_COLUMN = 6
@@ -39,8 +41,8 @@ def column(usual: int) -> int:
 
 
 def line_width() -> int:
-    """Columns of a sentence: lines of more than 80 are hard to read."""
-    return min(WIDTH, width())
+    """Columns of a sentence: those of the screen, but no more than a person reads without losing the line."""
+    return min(MAX_LINE, width())
 
 
 def text_table(

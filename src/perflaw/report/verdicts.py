@@ -156,7 +156,9 @@ def _notable(verdict: Document) -> bool:
 def _entry(verdict: str, line: str, colour: bool) -> str:
     """The word of the verdict, and its line wrapped beside it."""
     head = f"{verdict:<{_NAME_COLUMNS}}"
-    body = textwrap.wrap(printable(line), line_width() - _NAME_COLUMNS, break_on_hyphens=False) or [""]
+    glued = printable(line).replace(" %", "\u00a0%")
+    body = textwrap.wrap(glued, line_width() - _NAME_COLUMNS, break_on_hyphens=False) or [""]
+    body = [part.replace("\u00a0", " ") for part in body]
     if colour:
         head = f"\033[{_COLOUR[verdict]}m{head}\033[0m"
     return "\n".join([head + body[0], *(" " * _NAME_COLUMNS + line for line in body[1:])])

@@ -181,7 +181,7 @@ def without_perturbed(observed: Observed, options: MiningOptions) -> Observed:
         return observed
     note = (
         f"{PERTURBED}in {left_out} of {len(observed.observations)} observations the probes of calls within take more than "
-        f"{options.perturbed:.0%} of the median duration; these are left out: "
+        f"{100 * options.perturbed:.0f} % of the median duration; these are left out: "
         f"record it alone, with --select {observed.component}"
     )
     return replace(observed, observations=kept, notes=(*observed.notes, note))

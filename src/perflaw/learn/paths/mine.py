@@ -88,7 +88,7 @@ def group_and_explain(
     elif not found.enough:
         notes.append(f"{options.most_atoms} edges do not tell the groups of call paths apart")
     elif factor > 1.0:
-        less = f"groups that differ by less than {wider.difference:.0%} of the calls are one"
+        less = f"groups that differ by less than {100 * wider.difference:.0f} % of the calls are one"
         notes.append(f"{less}: {options.most_atoms} edges do not tell more apart")
     return found, tuple(notes)
 

@@ -241,7 +241,9 @@ def _with_lack_of_fit(candidates: Candidates, b: int, choice: Choice, learnt: Le
     if law.verdict == "law" and p < MISFIT and misfit > RELEVANT:
         advice = f"add --vary {law.features[0]}=… in between"
         law = replace(
-            law, verdict="inconclusive", reason=f"the law misses the shape by {misfit:.0%} (p = {p:.2g}): {advice}"
+            law,
+            verdict="inconclusive",
+            reason=f"the law misses the shape by {100 * misfit:.0f} % (p = {p:.2g}): {advice}",
         )
     return replace(learnt, law=law)
 

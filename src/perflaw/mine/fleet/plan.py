@@ -115,7 +115,7 @@ def plan(
             request = Request(number, "paths", (hot.name,), hot.callers, PATHS_S)
             calls = known.get((hot.name, stub.host), 0)
             had = f"{calls:,} calls known on {stub.host}" if calls else f"never measured on {stub.host}"
-            why = f"{hot.share:.1%} of the time" if hot.share else "the allow-list names it"
+            why = f"{100 * hot.share:.1f} % of the time" if hot.share else "the allow-list names it"
             wanted[stub.id].append(Wanted(request, f"{why}, {had}", utility))
     return wanted
 

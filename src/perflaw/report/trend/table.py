@@ -10,7 +10,7 @@ from textwrap import wrap
 
 from perflaw.report.annotations import gist, predicted_text
 from perflaw.report.quantity import NOTHING, number, percent
-from perflaw.report.tables import broken, column, line_width, printable, text_table
+from perflaw.report.tables import broken, column, line_width, printable, text_table, width
 from perflaw.report.trend.view import COSTLY
 from perflaw.types.documents import Document
 
@@ -21,6 +21,8 @@ MAX_FEATURES, MAX_OVERTAKES, MAX_NAME_LINES = 3, 3, 6
 MAX_LINE_PLACES, MAX_OTHER_PLACES, MAX_PLACE = 4, 12, 225
 """Functions whose lines are listed of a cluster; other places; characters of one."""
 _NAME_WIDTH, _LAW_WIDTH = 18, 24
+_LEAST_WIDTH = 72
+"""Columns of a screen from which a table has room for the rank then and the number of lines."""
 _TITLE_PARTS = re.compile(r" (?=in |-> |at module level|\()")
 _NUMBER_AND_UNIT = re.compile(r"(\d) ([kMGTPE%]\b|%)")
 
@@ -61,7 +63,11 @@ def trend_table(document: Document, colour: bool, every: bool = False) -> str:
             predicted_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
         ]
         rows.append(row)
-    parts = [head, "\n", text_table(headings, rows, right=(0, 1, 3, 4), colour=colour)]
+    right = (0, 1, 3, 4)
+    if width() < _LEAST_WIDTH:  # predictions tell the rank then, and the list below the lines; laws need the room
+        kept = (0, 2, 3, 5, 6)
+        headings, rows, right = [headings[i] for i in kept], [[row[i] for i in kept] for row in rows], (0, 2)
+    parts = [head, "\n", text_table(headings, rows, right=right, colour=colour)]
     if len(at) > 1:
         parts.append(_wrapped([f"now: rank by the largest count seen · then: at {said['point']}"]))
     ranks = {one["rank"] for one in shown}

@@ -101,8 +101,8 @@ def disturbance(trial: Trial, others: Sequence[Trial]) -> str:
     delays = [each.conditions.run_delay for each in others if configuration_key(each.configuration) == key]
     delay = trial.conditions.run_delay
     if len(delays) >= 2 and delay > _DELAY_FACTOR * median(delays) + _LEAST_DELAY:
-        usual = f"in its repetitions {100 * median(delays):.0f} %"
-        return f"its threads waited {100 * delay:.0f} % of their CPU time for a CPU, {usual}"
+        repetitions = f"in its repetitions {100 * median(delays):.0f} %"
+        return f"its threads waited {100 * delay:.0f} % of their CPU time for a CPU, {repetitions}"
     return ""
 
 

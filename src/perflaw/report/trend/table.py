@@ -63,7 +63,7 @@ def trend_table(document: Document, colour: bool, every: bool = False) -> str:
             predicted_text(predicted, "").replace(" (", "\n(") if predicted else NOTHING,
         ]
         rows.append(row)
-    right = (0, 1, 3, 4)
+    right: tuple[int, ...] = (0, 1, 3, 4)
     if width() < _LEAST_WIDTH:  # predictions tell the rank then, and the list below the lines; laws need the room
         kept = (0, 2, 3, 5, 6)
         headings, rows, right = [headings[i] for i in kept], [[row[i] for i in kept] for row in rows], (0, 2)

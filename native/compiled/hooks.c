@@ -7,6 +7,7 @@
 #include "functions.h"
 #include "invocations.h"
 #include "quick.h"
+#include "silence.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -22,7 +23,10 @@ CALLED_BY_CODE int entry_quick(void *function, void *site, uintptr_t stack) {
 CALLED_BY_CODE int entry_begin(void *function, void *site, uintptr_t stack) {
     Thread *thread = claim_thread(stack);
     if (!thread) return 0;
+    uint32_t skipped = thread->skipped;
     int reads = invocation_enter(thread, function, site, stack);
+    if (UNLIKELY(thread->skipped != skipped))
+        silence(thread, function, ((const char *const *)stack)[-1], (const void *)__cyg_profile_func_enter, 0);
     if (!reads) thread->busy = 0;
     return reads;
 }
@@ -37,7 +41,10 @@ CALLED_BY_CODE void entry_read(const Registers *registers) {
 static __attribute__((noinline)) void leave(void *function, void *site, const void *returns, uintptr_t stack) {
     Thread *thread = claim_thread(stack);
     if (!thread) return;
+    uint32_t skipped = thread->skipped;
     invocation_exit(thread, function, site, returns, stack);
+    if (UNLIKELY(thread->skipped != skipped))
+        silence(thread, function, returns, (const void *)__cyg_profile_func_exit, 1);
     thread->busy = 0;
 }
 

@@ -72,7 +72,7 @@ static void open_earlier(Thread *thread, const OpenFrame *frame) {
     const OpenInvocation *same = thread->top;
     while (same > thread->bottom && same->number != known->number) same--;
     if (same == thread->bottom) define_earlier(known->number);
-    *++thread->top = (OpenInvocation){known->function, frame->slot, (int64_t)frame->slot, known->number, known->size};
+    *++thread->top = (OpenInvocation){known->function, frame->slot, (int64_t)frame->slot, known->number, known->size, thread->skipped};
     thread_write(thread, thread->last_stamp, (int64_t)frame->slot, known->number, site, -1, EVENT_RESUME);
 }
 
@@ -92,7 +92,8 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
     KnownFunction *known = function_find(thread, function);
     if (!known) return 0;
     if (known->number == NOT_SELECTED) {
-        thread->overhead_ns += recording.skip_ns;
+        thread->overhead_ns += recording.skip_ns - recording.skip_ns / 2;
+        thread->skipped++;
         return 0;
     }
     int64_t now = clock_ns(&recording.clock);
@@ -104,7 +105,7 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
     if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
     if (__builtin_expect(known->countdown-- <= 0, 0)) key = function_look(thread, known, now, &reads);
     OpenInvocation *open = ++thread->top;
-    *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};
+    *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size, thread->skipped};
     thread_write(thread, stamp, open->frame, known->number, at, key, EVENT_ENTER);
     thread->overhead_ns += recording.enter_ns;
     if (__builtin_expect(thread->observed_height || (key >= 0 && known->is_observed), 0))
@@ -115,7 +116,11 @@ int invocation_enter(Thread *thread, const void *function, const void *site, uin
 void invocation_exit(Thread *thread, const void *function, const void *site, const void *returns, uintptr_t stack) {
     OpenInvocation *open = thread->top;
     if (__builtin_expect(open->function != function || open->stack != stack, 0)) {
-        if (function_is_unselected(thread, function)) return;
+        if (function_is_unselected(thread, function)) {
+            thread->overhead_ns += recording.skip_ns / 2;
+            thread->skipped++;
+            return;
+        }
         open = returns == site ? open_tail(thread, function, stack) : open_of(thread, function, stack);
         if (!open) return; /* it began before the recording did */
         if (open < thread->top) bury_above(thread, open);
@@ -126,6 +131,6 @@ void invocation_exit(Thread *thread, const void *function, const void *site, con
     if (__builtin_expect(metrics_wanted, 0)) metrics_write(thread);
     const OpenInvocation *completed = thread->top--;
     if (__builtin_expect(thread->counting != NULL, 0)) branches_end(thread, completed->frame);
-    thread_write(thread, stamp, completed->frame, completed->number, -1, -1, EVENT_EXIT);
+    thread_write(thread, stamp, completed->frame, completed->number, skipped_within(thread, completed), -1, EVENT_EXIT);
     thread->overhead_ns += recording.exit_ns;
 }

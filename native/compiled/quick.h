@@ -70,7 +70,7 @@ ALWAYS_INLINE int quick_enter(Thread *thread, const void *function, uintptr_t re
     uint64_t offset = returns - 1 - (uintptr_t)function_address(caller->function);
     int32_t site = offset < caller->size && caller->stack != stack ? (int32_t)offset : -1;
     OpenInvocation *open = ++thread->top;
-    *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size};
+    *open = (OpenInvocation){function, stack, ++thread->last_frame, known->number, known->size, thread->skipped};
     quick_write(thread, now, open->frame, open->number, site, EVENT_ENTER, recording.enter_ns);
     return 1;
 }
@@ -82,7 +82,7 @@ ALWAYS_INLINE int quick_leave(Thread *thread, const void *function, uintptr_t st
     int64_t now = quick_now(thread);
     if (UNLIKELY(!now)) return 0;
     thread->top--;
-    quick_write(thread, now, open->frame, open->number, -1, EVENT_EXIT, recording.exit_ns);
+    quick_write(thread, now, open->frame, open->number, skipped_within(thread, open), EVENT_EXIT, recording.exit_ns);
     return 1;
 }
 

@@ -9,11 +9,13 @@
  *     questions.c    what only the recorder knows                    features/      what the arguments are
  *     quick.h        the usual case of an event
  *     metrics.c      further metrics                                 inject/        code put into unmodified programs
+ *     silence.c      hooks of functions that are not selected
  *     events.c       the beginning of every event                    vectors.c      registers that events leave alone
  *     settings.c     what the recorder asks for                       branches.c     which way branches went
  *
  * The program's own malloc may be instrumented, so an event never allocates from it: memory comes from arenas. A hook
- * that a signal handler calls while it interrupts another hook is not recorded. Nothing of the program is changed.
+ * that a signal handler calls while it interrupts another hook is not recorded. Of the program
+ * only calls of hooks that are of no use are changed (silence.h), and what code is injected into.
  *
  * Ownership: the one Recording belongs to the process, a Thread to its arena. Threads: only its own thread writes to
  * a Thread, except for `next` and `next_idle`, which a lock protects. */
@@ -47,6 +49,7 @@ typedef struct OpenInvocation {
     int64_t frame;   /* its identity in the records */
     int32_t number;
     uint32_t size; /* of the function's code, in bytes */
+    uint32_t skipped; /* the thread's, when it began */
 } OpenInvocation;
 
 /* What a thread knows of a function. */
@@ -78,6 +81,7 @@ typedef struct Thread {
     int64_t overhead_ns, last_stamp; /* time spent by the hooks, which stamps leave out; the stamp of the last event */
     int64_t last_frame;
     uint32_t generation; /* the recording that the thread takes part in; 0: none yet */
+    uint32_t skipped;    /* calls of hooks, so far, for functions that are not selected; it may overflow */
     Ring ring;
     Cpu cpu;
     uintptr_t stack_low, stack_high;
@@ -103,6 +107,12 @@ typedef struct Thread {
 
 enum State { NOT_BEGUN, RECORDING, FORKED, ENDED };
 enum { NO_GENERATION = UINT32_MAX };
+
+/* Calls within an invocation of functions that are not selected, whose two hooks were called. */
+static inline int32_t skipped_within(const Thread *thread, const OpenInvocation *open) {
+    uint32_t calls = (thread->skipped - open->skipped + 1) / 2;
+    return calls < INT32_MAX ? (int32_t)calls : INT32_MAX;
+}
 
 typedef struct Recording {
     volatile int state;         /* enum State of this process */

@@ -45,3 +45,15 @@ def test_the_printed_command_records_alone_what_recording_distorts(folder):
     # Its 1,500 calls take 12 to 80 µs, by processor; recording each of them takes as long again, or several times as long.
     assert 5_000 < group["durations"][2] < 1_000_000
     assert "perflaw record" not in run_perflaw(folder, "mine", "-e", "default-alone").stdout
+
+
+def test_what_hooks_that_stay_distort_is_told_with_what_settles_it(tmp_path):
+    source = PROGRAMS / "skipped.c"
+    subprocess.run(["gcc", "-O1", "-g", "-finstrument-functions", source, "-o", tmp_path / "skipped"], check=True)
+    run_perflaw(tmp_path, "record", "--collect", "paths", "--select", "work", "--", "./skipped", 3000, "threads")
+    [spec] = specs(tmp_path)
+    assert spec["groups"] == []
+    assert any(note.startswith("perturbed: ") for note in spec["notes"])
+    text = " ".join(run_perflaw(tmp_path, "mine").stdout.split())
+    assert "work is distorted by hooks of functions that are not recorded" in text
+    assert "build the program without -finstrument-functions" in text

@@ -53,6 +53,24 @@ def test_one_mode_is_one_cluster(name, observations):
     assert stable.stable == (observations > 1)
 
 
+@pytest.mark.parametrize("slow", [0.1, 0.4, 0.8])
+def test_a_border_between_kinds_that_lie_far_apart_is_amid_them(slow):
+    for seed in range(10):
+        rng = np.random.default_rng([8, seed])
+        each = []
+        for _ in range(9):
+            # Some quick calls are interrupted.
+            quick = rng.lognormal(np.log(1100), 0.03, 1000) + np.where(
+                rng.random(1000) < 0.004, rng.exponential(9000, 1000), 0
+            )
+            each.append((np.where(rng.random(1000) < slow, rng.lognormal(np.log(86_000), 0.05, 1000), quick), 0))
+        stable = stable_borders(observed_of(each, 1.0), OURS)
+        [border] = stable.borders
+        # Both kinds stay on their sides where the machine is four times slower or quicker.
+        assert 4 * 1200 < border < 75_000 / 4
+        assert abs(stable.quantiles[0] - (1 - slow)) < 0.02
+
+
 def test_autocorrelated_durations_have_no_stable_borders_of_their_own():
     for seed, shape in enumerate([*SHAPES.values()] * 3):
         y = correlated(np.random.default_rng([6, seed]), 8000, 0.99, shape)

@@ -92,7 +92,8 @@ class Program:
             return None
         if argument % 5 == 0:
             del stack[argument % len(stack) + 1 :]
-        return (self.clock, stack[-1], self.code_of[stack.pop()], -1, -1, EXIT)
+        skipped = self.clock % 5 - 1  # calls within that are not recorded and cost time all the same
+        return (self.clock, stack[-1], self.code_of[stack.pop()], skipped, -1, EXIT)
 
     def _yield(self, stack: list[int], argument: int) -> Event | None:
         if not stack:

@@ -17,6 +17,7 @@ from perflaw.record.session import record_all
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import TracerChoice
 from perflaw.store.experiment import Recording, open_experiment
+from perflaw.store.tables import read_table
 from tests.conftest import assert_identities
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -246,6 +247,37 @@ def test_the_fake_clock_is_exact(tmp_path: Path) -> None:
     moments = {name[component[row[0]]]: row[2:5] for row in tables["moments"] if row[1] == "time" and row[0]}
     n, total, squares = moments["f"]
     assert (n, total / n, squares / n - (total / n) ** 2) == (16, 72, 388)
+
+
+def skipped_calls(folder: Path, program: Path, *words: str) -> int:
+    """Calls within ``work``, which alone is selected, of functions whose hooks were called. It prints what it prints alone."""
+    alone = subprocess.run([program, *words], capture_output=True, check=True).stdout
+    options = ("--select", "work", "--collect", "paths", "--", str(program), *words)
+    done = subprocess.run(
+        [sys.executable, "-m", "perflaw", "record", *options], cwd=folder, capture_output=True, check=True
+    )
+    assert done.stdout == alone
+    (recording,) = open_experiment("default", folder).recordings()
+    assert calls(recording) == {"work": 5}
+    ((nested,),) = read_table(recording.folder, "path_observations", ("nested",))
+    return int(nested)
+
+
+@pytest.mark.parametrize(("compiler", "flags"), [
+    ("gcc", ("-O0",)), ("gcc", ("-O1",)), ("gcc", ("-O2",)), ("gcc", ("-O2", "-fno-plt")), ("gcc", ("-O3", "-no-pie")),
+    ("clang", ("-O0",)), ("clang", ("-O2",)), ("clang", ("-O2", "-fno-plt")),
+])  # fmt: skip
+def test_hooks_of_functions_that_are_not_selected_are_taken_out(
+    compiler: str, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = built(tmp_path, "skipped.c", *flags, HOOKS, compiler=compiler)
+    # Of the 5 * 3900 calls within only those of what was inlined go on calling hooks, and of each other function the first.
+    assert 5 * 300 < skipped_calls(tmp_path, program, "600") < 5 * 300 + 10
+
+
+def test_hooks_are_called_and_counted_where_other_threads_execute_the_code(tmp_path: Path) -> None:
+    program = built(tmp_path, "skipped.c", "-O1", "-fno-inline", HOOKS)
+    assert skipped_calls(tmp_path, program, "600", "threads") == 5 * (600 + 600 + 2 * 1200 + 300)
 
 
 def test_the_program_behaves_as_without_us(jumps: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@
 enum {
     /* value: clock in ns; frame; code: number of the function; site: of the call; key: sampling priority or -1 */
     EVENT_ENTER = 1,
-    EVENT_EXIT,
+    EVENT_EXIT,  /* site: calls within it of functions that are not recorded, and that cost the tracer's time all the same */
     EVENT_YIELD, /* site: 0 if an async generator hands a value to its consumer */
     EVENT_RESUME,
     EVENT_FEATURE, /* of the frame that was entered last. value: bits of a float64; code: number of the feature */

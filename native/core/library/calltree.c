@@ -96,6 +96,7 @@ static inline __attribute__((always_inline)) void add_completed(Tree *tree, Stac
 static __attribute__((noinline)) void close_unseen(Tree *tree, int64_t frame) {
     Invocation *unseen = stacks_take(tree, frame);
     if (!unseen) return;
+    unseen->skipped = 0;
     if (unseen->code > 0) add_completed(tree, NULL, unseen, NULL);
     stacks_free(tree, unseen);
 }
@@ -186,6 +187,7 @@ static void leave(Tree *tree, Stack *stack, const Event *event) {
     Invocation *top = stacks_top(stack), *caller = caller_of(stack);
     int64_t spent = close_segment(tree, stack, top, caller, event->value);
     if (top->code > 0) {
+        top->skipped = event->site > 0 ? (uint32_t)event->site : 0;
         add_completed(tree, stack, top, caller);
         spans_complete(tree, stack, top);
     }

@@ -159,6 +159,7 @@ static void observe(Observation *open, const Invocation *completed) {
     if (!open->points++) *open = (Observation){.begin = completed->started, .end = end, .points = 1};
     if (end > open->end) open->end = end;
     if (completed->events > 1) open->nested += (uint64_t)completed->events - 1;
+    open->nested += completed->skipped;
 }
 
 /* A duration, its whole logarithm, and the index of its bucket, which is 1 less at a bucket's upper bound. */

@@ -46,7 +46,7 @@ typedef struct PathNode {
 
 typedef struct Observation {
     int64_t begin, end;
-    uint64_t points, nested; /* invocations, and the calls within them */
+    uint64_t points, nested; /* invocations, and the calls within them, the skipped ones too */
 } Observation;
 
 typedef struct FunctionPaths {

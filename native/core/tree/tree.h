@@ -238,6 +238,7 @@ typedef struct Invocation {
     Feature *features;
     int64_t overhead_ns;          /* while suspended: that of the event source that it was last in */
     uint32_t source;              /* number of that source */
+    uint32_t skipped;             /* calls within it that are not recorded and cost the tracer's time; known at its end */
     struct Invocation *next_free;
 } Invocation;
 

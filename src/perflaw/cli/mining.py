@@ -55,6 +55,13 @@ def refine_text(mined: MinedSpecs, experiment: str) -> str:
     if not names or not mined.recordings:
         return ""
     run = mined.recordings[-1].run
+    verb = "are" if len(names) > 1 else "is"
+    if run.lost.unselected_functions and {one.component for one in mined.observed} <= {*names}:
+        sentence = (
+            f"{', '.join(names)} {verb} distorted by hooks of functions that are not recorded, which could not be taken out of "
+            "the running code; build the program without -finstrument-functions, and record it with the same command"
+        )
+        return f"\n{paragraph(sentence)}"
     # An interpreter is chosen by perflaw; a program is named as it was.
     start = run.command.index(run.target) if run.target in run.command else 0
     runs = len({one.run.id for one in mined.recordings if not one.run.parent})
@@ -62,6 +69,6 @@ def refine_text(mined: MinedSpecs, experiment: str) -> str:
     for name in names:
         words += ["--select", re.sub(r"([*?[])", r"[\1]", name)]
     words += ["--repeat", str(runs), "--", *run.command[start:]]
-    what = f"{len(names)} function{'s are' if len(names) > 1 else ' is'} distorted by recording the calls within"
+    what = f"{len(names)} function{'s' * (len(names) > 1)} {verb} distorted by recording the calls within"
     sentence = paragraph(f"{what}; record {'them' if len(names) > 1 else 'it'} alone:")
     return f"\n{sentence}{shlex.join(words)}\n"

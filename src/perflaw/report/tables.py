@@ -173,5 +173,8 @@ def paragraph(text: str) -> str:
     'a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\n  a a a a a\n'
     """
     indent = " " * (len(text) - len(text.lstrip(" ")))
-    lines = textwrap.wrap(text.strip(), line_width(), initial_indent=indent, subsequent_indent=indent + "  ")
+    # Options that a person copies stay whole.
+    lines = textwrap.wrap(
+        text.strip(), line_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
+    )
     return "\n".join(lines) + "\n"

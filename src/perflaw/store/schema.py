@@ -102,7 +102,7 @@ PATHS: Final[dict[str, dict[str, str]]] = {
     "path_functions": {"function": INT, "name": TEXT, "share": REAL},
     # One row for each function on a call path, from the program's start to the function itself.
     "call_paths": {"path": INT, "place": INT, "name": TEXT},
-    # begin, end: ns since 1970. nested: calls of recorded functions within the calls.
+    # begin, end: ns since 1970. nested: calls within the calls that cost the tracer's time.
     "path_observations": {"function": INT, "observation": INT, "begin": INT, "end": INT, "calls": INT, "nested": INT},
     # One row for each function, observation, path and metric. If there is no row of cpu, it is equal to time.
     "path_histograms": {"function": INT, "observation": INT, "path": INT, "metric": TEXT, "scale": INT, "zeros": INT},

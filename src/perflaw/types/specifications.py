@@ -95,7 +95,8 @@ class Observation:
     run: str = ""
     """Id of the run."""
     nested: int = 0
-    """Calls of recorded functions within these calls: each of them costs a probe (``Observed.probe_ns``)."""
+    """Calls within these calls that each cost a probe (``Observed.probe_ns``): of recorded functions, and of others that
+    were left out and whose hooks the program calls all the same."""
     cpu_paths: Mapping[int, Histogram] = field(default_factory=dict)
     """Call path → CPU time of the same calls, beside their time; empty where it is not known."""
 

@@ -7,6 +7,7 @@ of all observations (a changing mix of the same kinds of calls).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -132,10 +133,10 @@ def _common_borders(
                 here = [one for one in cluster if one.platform == platform]
                 share = float(np.mean([one.own for one in here or cluster]))
                 median = float(np.median([one.place for one in here])) if here else np.nan
-                # The median lies amid a valley. If durations changed so that it divides the calls differently, or if
+                # The median lies in a valley. If durations changed so that it divides the calls differently, or if
                 # nothing was found on this platform, the border is the place with that share of the calls.
                 is_valley = bool(here) and abs(float(cdf(h, median)) - share) < epsilon / 2
-                places[platform] = median if is_valley else float(quantile(h, share))
+                places[platform] = amid(h, float(cdf(h, median)) if is_valley else share, epsilon)
             candidates.append(CommonBorder(places, durations.share_below(places), shown_by))
 
     def compatible(one: CommonBorder, other: CommonBorder) -> bool:
@@ -150,6 +151,16 @@ def _common_borders(
         if inside and all(compatible(border, other) for other in kept):
             kept.append(border)
     return sorted(kept, key=lambda one: one.share)
+
+
+def amid(h: Histogram, share: float, epsilon: float) -> float:
+    """The middle, on the logarithm, of the durations that divide the calls nearly so: all between which a quarter of ε lies.
+
+    Where kinds of calls lie far apart, a border divides them anywhere in between. Amid them it still does so when the machine
+    is slower or quicker, which makes it the best one to compare new calls with.
+    """
+    low, high = quantile(h, np.clip([share - epsilon / 8, share + epsilon / 8], 0.0, 1.0)).tolist()
+    return math.sqrt(low * high) if 0.0 < low < high else float(quantile(h, share))
 
 
 def _clusters(found: Sequence[ObservedBorder], share: str, epsilon: float) -> list[list[ObservedBorder]]:

@@ -154,7 +154,7 @@ class TreeBuilder:
                 elif kind == records.OBSERVE:
                     self.observed.add(code)
                 elif kind == records.EXIT:
-                    self._exit(stack, value, frame)
+                    self._exit(stack, value, frame, max(site, 0))
                 elif kind == records.YIELD:
                     self._yield(thread, value, frame, site)
                 elif kind == records.RESUME:
@@ -259,13 +259,13 @@ class TreeBuilder:
             invocation.handed = site == 0
             self.suspended[frame] = invocation
 
-    def _exit(self, stack: CallStack, stamp: int, frame: int) -> None:
+    def _exit(self, stack: CallStack, stamp: int, frame: int, skipped: int) -> None:
         invocation = self._pop(stack, frame)
         if invocation is None:
             return
         spent = self._close_segment(stack, invocation, stamp)
         if invocation.code > 0:
-            self._complete(invocation, stack.open[-1])
+            self._complete(invocation, stack.open[-1], skipped)
             self.longest.completed(stack, invocation, self.calls, self.totals)
         self.longest.end(stack, invocation, spent)
         self._extend_time(stamp)
@@ -338,8 +338,11 @@ class TreeBuilder:
         if 0 < stack.observed < len(stack.open):
             add_work(stack.open[stack.observed].parts, node, work)
 
-    def _complete(self, invocation: Invocation, caller: Invocation) -> None:
-        """Add a completed invocation to the moments of its node, and its descendants' work to its caller."""
+    def _complete(self, invocation: Invocation, caller: Invocation, skipped: int = 0) -> None:
+        """Add a completed invocation to the moments of its node, and its descendants' work to its caller.
+
+        ``skipped``: calls within it that are not recorded and cost the tracer's time.
+        """
         nodes, code = self.contexts.nodes, invocation.code
         node = nodes[invocation.node]
         own = self.moments.add(node, invocation.costs, invocation.callees, invocation.deeper)
@@ -359,7 +362,8 @@ class TreeBuilder:
         if self.paths:
             time, cpu, events = invocation.costs[: len(records.DEFAULT_LANES)]
             end = invocation.started + time + invocation.waited
-            self.paths.add(code, invocation.node, invocation.started, end, max(events - 1, 0), time, time - cpu)
+            nested = max(events - 1, 0) + skipped
+            self.paths.add(code, invocation.node, invocation.started, end, nested, time, time - cpu)
 
     def _extend_time(self, stamp: int) -> None:
         if self.first is None:

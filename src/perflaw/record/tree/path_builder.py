@@ -42,7 +42,7 @@ class PathObservation:
     points: int = 0
     """Number of calls."""
     nested: int = 0
-    """Number of calls of recorded functions within them."""
+    """Number of calls within them that cost the tracer's time: of recorded functions, and of others whose hooks are called."""
 
 
 @dataclass
@@ -272,7 +272,7 @@ class PathBuilder:
         self.dropped: set[int] = set()
 
     def add(self, code: int, node: int, begin: int, end: int, nested: int, x: int, off_cpu: int) -> None:
-        """Add an invocation: its stamps, number of recorded calls within it, duration and time off the CPU, all in ns."""
+        """Add an invocation: its stamps, calls within that cost the tracer's time, duration and time off the CPU; in ns."""
         if code in self.dropped:
             return
         function = self.of.setdefault(code, FunctionDurations())

@@ -21,18 +21,20 @@ ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1
 ASIDE, COUNT, LIBRARY, OBSERVE = 12, 13, 14, 15
 """Kinds of records.
 
-ENTER, EXIT: a call begins, ends. YIELD, RESUME: a generator or coroutine is suspended, continued; ``site`` is 0 where an
-async generator hands a value to its consumer. FEATURE: a feature of the call that was entered last. DEAD: all invocations
-above this frame's ended without an event; frame 0: all of the stack. CHANGE: the thread's counter of metric ``code`` rose
-by ``value`` since the last record. SWITCH: the following records belong to the thread's stack with serial number
-``frame``; 0 is its first stack. THREAD: thread ``value`` writes from here on. END: the thread has ended. TURN: the
-following records belong to turn ``frame``, a number that all threads share; ``value`` is the time in ns that the tracer
-has taken out of the thread's clock so far, ``code`` how many rings there are. ASIDE: like ENTER, for work of the
-interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled. COUNT: a call of a
-function that is counted and not timed: an event without a time, which begins and ends at once; what it took is its
-caller's own time. LIBRARY: ``code`` is a function of a library, whose contexts are put together first; it comes before
-the function's first call. OBSERVE: each outermost invocation of function ``code`` is an observation by itself, of which the
-calls and own costs of all functions within it are kept; it comes before the function's first call as well.
+ENTER, EXIT: a call begins, ends; ``site`` of the end counts calls within it of functions that are not recorded and cost
+the tracer's time all the same, if it is positive. YIELD, RESUME: a generator or coroutine is suspended, continued;
+``site`` is 0 where an async generator hands a value to its consumer. FEATURE: a feature of the call that was entered
+last. DEAD: all invocations above this frame's ended without an event; frame 0: all of the stack. CHANGE: the thread's
+counter of metric ``code`` rose by ``value`` since the last record. SWITCH: the following records belong to the thread's
+stack with serial number ``frame``; 0 is its first stack. THREAD: thread ``value`` writes from here on. END: the thread
+has ended. TURN: the following records belong to turn ``frame``, a number that all threads share; ``value`` is the time
+in ns that the tracer has taken out of the thread's clock so far, ``code`` how many rings there are. ASIDE: like ENTER,
+for work of the interpreter itself, such as garbage collection: it is not a call, so it is no event and is not sampled.
+COUNT: a call of a function that is counted and not timed: an event without a time, which begins and ends at once; what
+it took is its caller's own time. LIBRARY: ``code`` is a function of a library, whose contexts are put together first;
+it comes before the function's first call. OBSERVE: each outermost invocation of function ``code`` is an observation by
+itself, of which the calls and own costs of all functions within it are kept; it comes before the function's first call
+as well.
 """
 RECORD: Final = np.dtype(
     [("value", "<i8"), ("frame", "<i8"), ("code", "<i4"), ("site", "<i4"), ("key", "<i4"), ("kind", "<i4")]

@@ -90,7 +90,7 @@ def test_the_core_reads_what_is_sound():
         (number, number - 1, "f", number + 1, 30 - 2 * number, {"items": ("int_value", number)}, 2, 0)
         for number in range(8)
     ]
-    (process,) = otlp_core.read(message([("shop", spans)]), LIBRARY).processes
+    (process,) = otlp_core.read([message([("shop", spans)])], LIBRARY).processes
     tree = process.tree(LIBRARY, 1)
     assert (tree.calls, process.name, process.first_stamp(), process.last_stamp()) == (
         8,

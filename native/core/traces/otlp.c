@@ -330,13 +330,16 @@ static void read_all(Otlp *otlp, const char *data, uint64_t size) {
     }
 }
 
-EXPORTED Otlp *otlp_open(const char *data, uint64_t size, int *error) {
-    Otlp *otlp = calloc(1, sizeof(Otlp));
-    if (!otlp) return NULL;
+EXPORTED Otlp *otlp_open(void) { return calloc(1, sizeof(Otlp)); }
+
+EXPORTED int otlp_feed(Otlp *otlp, const char *data, uint64_t size) {
     read_all(otlp, data, size);
+    return otlp->error;
+}
+
+EXPORTED int otlp_finish(Otlp *otlp) {
     if (!otlp->error && otlp->forest.count) fail(otlp, forest_choose(&otlp->forest, otlp->by_identity));
-    *error = otlp->error;
-    return otlp;
+    return otlp->error;
 }
 
 EXPORTED uint32_t otlp_texts(const Otlp *otlp, uint32_t table, const char **bytes, const uint64_t **ends) {

@@ -12,8 +12,12 @@
 
 typedef struct Otlp Otlp;
 
-/* Read a whole file; *error is 0 or errno, EBADMSG too where spans are their own ancestors. NULL if there is no memory. */
-Otlp *otlp_open(const char *data, uint64_t size, int *error);
+/* NULL if there is no memory. */
+Otlp *otlp_open(void);
+/* Read whole messages, one or more; nothing of the data is needed afterwards. 0 or errno. */
+int otlp_feed(Otlp *otlp, const char *data, uint64_t size);
+/* The file has ended. 0 or errno; EBADMSG too where spans are their own ancestors. */
+int otlp_finish(Otlp *otlp);
 /* A table of texts, as of trace_texts. 0: services, 1: names, 2: files, 3: keys of attributes, 4: texts of attributes, 5:
  * components (four numbers of 32 bits: service, name, file, line), 6: what an attribute has (its key, a text, 0 for
  * numbers; at most 33 texts of each key). */

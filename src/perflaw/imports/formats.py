@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Generic, TypeVar
 from perflaw.bounds import read_file, read_json, unpack_gzip
 from perflaw.documents import DocumentNode, DocumentSource, json_document
 from perflaw.errors import DataError
+from perflaw.imports.json_pieces import JsonPieces
 
 Content = TypeVar("Content", covariant=True)
 
@@ -123,6 +125,10 @@ class Format(Generic[Content]):
     """Tells by the content, never by the name, whether a file has the format."""
     read: Callable[[ForeignFile], Content]
     """Reads a recognised file; DataError where it is damaged."""
+    begins: re.Pattern[bytes] | None = None
+    """How a file begins that can be read in pieces; None where there is no such reader."""
+    read_pieces: Callable[[ForeignFile, JsonPieces], Content | None] | None = None
+    """Reads a file in pieces. None, DataError or ValueError where ``read`` is to tell what is wrong."""
 
 
 def mapping(value: object) -> Mapping[str, object]:

@@ -6,10 +6,12 @@ is a link.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from perflaw.imports.formats import ForeignFile, Format, mapping, objects
+from perflaw.imports.json_pieces import JsonPieces
 from perflaw.imports.spans import ForeignSpan, SpanReader
 from perflaw.imports.tracks import Trace
 
@@ -27,6 +29,16 @@ class _JaegerReader(SpanReader):
             for given in objects(trace.get("spans")):
                 count += 1
                 yield self.span(count, given, processes)
+
+    def pieces(self, text: JsonPieces) -> Iterator[ForeignSpan]:
+        """The same from a text in pieces, a trace at a time: its processes stand after its spans."""
+        count = 0
+        for key in text.members():
+            for _ in text.items() if key == "data" else text.pass_over():
+                trace = mapping(text.value())
+                for given in objects(trace.get("spans")):
+                    count += 1
+                    yield self.span(count, given, mapping(trace.get("processes")))
 
     def span(self, count: int, given: Mapping[str, object], processes: Mapping[str, object]) -> ForeignSpan:
         """A span of the file."""
@@ -65,4 +77,10 @@ def read(file: ForeignFile) -> Trace:
     return reader.trace("Jaeger", reader.spans())
 
 
-FORMAT: Final = Format("Jaeger traces", recognises, read)
+def _read_pieces(file: ForeignFile, text: JsonPieces) -> Trace | None:
+    reader = _JaegerReader(file)
+    return reader.trace_in_pieces("Jaeger", reader.pieces(text))
+
+
+_BEGIN: Final = re.compile(rb'\s*\{\s*"data"\s*:\s*\[\s*\{\s*"(traceID|spans)"')
+FORMAT: Final = Format("Jaeger traces", recognises, read, _BEGIN, _read_pieces)

@@ -6,23 +6,45 @@ collector's file exporter writes them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Final
 
 from perflaw.imports import otlp_core
 from perflaw.imports.formats import ForeignFile, Format, mapping, objects
+from perflaw.imports.json_pieces import JsonPieces
 from perflaw.imports.protobuf import Value, double, fields, message, signed, text, whole
 from perflaw.imports.spans import ForeignSpan, SpanReader
 from perflaw.imports.tracks import Trace, number
 
 _ERROR_STATUS: Final = (2, "STATUS_CODE_ERROR")
+_BEGIN: Final = re.compile(rb'\s*\{\s*"resourceSpans"\s*:\s*\[')
 _RESOURCE_SPANS: Final = 0x0A
 """First byte of the message: field 1, bytes."""
 
 
 class _JsonReader(SpanReader):
     """Reads the JSON of a file."""
+
+    def pieces(self, text: JsonPieces) -> Iterator[ForeignSpan]:
+        """The same from a text in pieces; ValueError where it is not as exporters write it."""
+        count = 0
+        while text.next():
+            for key in text.members():
+                for _ in text.items() if key == "resourceSpans" else text.pass_over():
+                    service, before = "", count
+                    for part in text.members():
+                        if part == "resource":
+                            if count > before:
+                                raise ValueError("a resource after its spans")
+                            service = str(_attributes(mapping(text.value())).get("service.name", ""))
+                            continue
+                        for _ in text.items() if part == "scopeSpans" else text.pass_over():
+                            for inner in text.members():
+                                for _ in text.items() if inner == "spans" else text.pass_over():
+                                    count += 1
+                                    yield self.span(count, service, mapping(text.value()))
 
     def spans(self) -> Iterator[ForeignSpan]:
         """All spans, in the order of the file."""
@@ -166,17 +188,22 @@ def is_protobuf(file: ForeignFile) -> bool:
         return False
 
 
+def _read_pieces(file: ForeignFile, text: JsonPieces) -> Trace | None:
+    reader = _JsonReader(file)
+    return reader.trace_in_pieces("OTLP", reader.pieces(text))
+
+
 def _read_json(file: ForeignFile) -> Trace:
     reader = _JsonReader(file)
     return reader.trace("OTLP", reader.spans())
 
 
 def _read_protobuf(file: ForeignFile) -> Trace:
-    if file.library and (trace := otlp_core.read(file.data, file.library)):
+    if file.library and (trace := otlp_core.read([file.data], file.library)):
         return trace
     reader = _ProtobufReader(file)
     return reader.trace("OTLP", reader.spans())
 
 
-JSON: Final = Format("OTLP spans in JSON", lambda file: "resourceSpans" in file.keys, _read_json)
+JSON: Final = Format("OTLP spans in JSON", lambda file: "resourceSpans" in file.keys, _read_json, _BEGIN, _read_pieces)
 PROTOBUF: Final = Format("OTLP spans in protobuf", is_protobuf, _read_protobuf)

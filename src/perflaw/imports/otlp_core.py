@@ -9,11 +9,15 @@ import ctypes
 import errno
 import os
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
+from struct import pack
 from typing import Any, Final
 
 import numpy as np
 
+from perflaw.imports.protobuf import field
 from perflaw.imports.spans import (
     DUPLICATES,
     FAILED,
@@ -23,6 +27,7 @@ from perflaw.imports.spans import (
     ORPHANS,
     OUTLIVES,
     OVERLAPS,
+    ForeignSpan,
     shown_name,
 )
 from perflaw.imports.streaming import text_table
@@ -32,11 +37,15 @@ from perflaw.record.tree.reservoir import scramble
 from perflaw.types import Component
 
 _KEYS: Final = (1 << 31) - 1
+_BATCH: Final = 512
+"""Spans of a message."""
 _SERVICES, _NAMES, _FILES, _ATTRIBUTES, _TEXTS, _COMPONENTS, _KEY_TEXTS = range(7)
 """Tables of texts of native/core/traces/otlp.h."""
 _HANDLE, _U64, _U32, _I32, _INT = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int32, ctypes.c_int
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
-    "otlp_open": (_HANDLE, ctypes.c_char_p, _U64, ctypes.POINTER(_INT)),
+    "otlp_open": (_HANDLE,),
+    "otlp_feed": (_INT, _HANDLE, ctypes.c_char_p, _U64),
+    "otlp_finish": (_INT, _HANDLE),
     "otlp_texts": (_U32, _HANDLE, _U32, ctypes.POINTER(_HANDLE), ctypes.POINTER(_HANDLE)),
     "otlp_counts": (None, _HANDLE, _HANDLE),
     "otlp_play": (_INT, _HANDLE, _HANDLE, _HANDLE, _HANDLE, _HANDLE, _HANDLE, _HANDLE, _I32, _I32, _I32, _HANDLE),
@@ -48,15 +57,15 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 class SpanProcess:
     """All spans of a file as one process; implements :class:`perflaw.imports.tracks.TraceProcess`."""
 
-    def __init__(self, data: bytes, library: Path) -> None:
-        """ValueError where the core refuses the message."""
-        self._data, self._file, self._library = data, library, load(library, _FUNCTIONS)
-        error = _INT()
-        self._handle: int | None = self._library.otlp_open(data, len(data), error)
-        if not self._handle or error.value == errno.ENOMEM:
+    def __init__(self, messages: Iterable[bytes], library: Path) -> None:
+        """ValueError where the core refuses a message."""
+        self._file, self._library = library, load(library, _FUNCTIONS)
+        self._handle: int | None = self._library.otlp_open()
+        if not self._handle:
             raise MemoryError
-        if error.value:
-            raise ValueError(os.strerror(error.value))
+        for data in messages:
+            self._check(self._library.otlp_feed(self._handle, data, len(data)))
+        self._check(self._library.otlp_finish(self._handle))
         words = np.zeros(8, np.int64)
         self._library.otlp_counts(self._handle, words.ctypes.data)
         self.count, duplicates, orphans, outlive, overlap, self._first, failed, links = words.tolist()
@@ -70,6 +79,13 @@ class SpanProcess:
         self._extra = [
             self._known.feature(name) or -1 if any_ else 0 for name, any_ in ((FAILED, failed), (LINKS, links))
         ]
+
+    def _check(self, error: int) -> None:
+        """Raise what the number of an error means."""
+        if error == errno.ENOMEM:
+            raise MemoryError
+        if error:
+            raise ValueError(os.strerror(error))
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
@@ -135,10 +151,56 @@ class SpanProcess:
         return core.finish()
 
 
-def read(data: bytes, library: Path) -> Trace | None:
+def messages_of(spans: Iterable[ForeignSpan]) -> Iterator[bytes]:
+    """Spans of another format as messages, some spans each; ValueError where a span cannot be told in OTLP."""
+    batch: list[bytes] = []
+    service = ""
+    for span in spans:
+        if batch and (span.service != service or len(batch) == _BATCH):
+            yield _message(service, batch)
+            batch.clear()
+        service = span.service
+        batch.append(field(2, b"".join(_parts(span))))
+    if batch:
+        yield _message(service, batch)
+
+
+def _message(service: str, spans: list[bytes]) -> bytes:
+    resource = field(1, field(1, b"service.name") + field(2, field(1, service.encode())))
+    return field(1, field(1, resource) + field(2, b"".join(spans)))
+
+
+def _parts(span: ForeignSpan) -> Iterator[bytes]:
+    """The fields of a message ``Span``."""
+    trace, own = span.identity
+    end = 0 if span.end is None else span.end
+    if span.end == 0 or min(span.start, end) < 0 or (span.parent and span.parent[0] != trace):
+        raise ValueError("times before 1970, or a parent of another trace")
+    yield field(1, trace.encode()) + field(2, own.encode()) + field(5, span.name.encode())
+    yield b"\x39" + span.start.to_bytes(8, "little") + b"\x41" + end.to_bytes(8, "little")
+    if span.parent:
+        yield field(4, span.parent[1].encode())
+    for key, value in span.attributes.items():
+        if isinstance(value, str):
+            told = field(1, value.encode())
+        elif isinstance(value, bool):
+            told = field(2, int(value))
+        elif isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
+            told = field(3, value & (1 << 64) - 1)
+        elif isinstance(value, int | float | Decimal):
+            told = b"\x21" + pack("<d", value)
+        else:
+            continue
+        yield field(9, field(1, key.encode()) + field(2, told))
+    yield field(13, b"") * span.links
+    if span.failed:
+        yield field(15, field(3, 2))
+
+
+def read(messages: Iterable[bytes], library: Path, tool: str = "OTLP") -> Trace | None:
     """The calls of all spans; None where the Python reader tells what is wrong."""
     try:
-        process = SpanProcess(data, library)
+        process = SpanProcess(messages, library)
     except ValueError:
         return None
-    return Trace("OTLP", (process,) if process.count else (), 1, epoch=True)
+    return Trace(tool, (process,) if process.count else (), 1, epoch=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from perflaw.bounds import MAX_BYTES, read_pieces
 from perflaw.errors import DataError, UsageError
 from perflaw.imports import (
     asv,
@@ -27,6 +28,7 @@ from perflaw.imports import (
 )
 from perflaw.imports.benchmarks import Benchmarks
 from perflaw.imports.formats import ForeignFile, Format
+from perflaw.imports.json_pieces import JsonPieces
 from perflaw.imports.profiles import PROFILES
 from perflaw.imports.tracks import Trace
 
@@ -64,6 +66,8 @@ def read_trace(path: Path, library: Path | None = None) -> Trace:
     streamed = streaming.read(path, library) if library and streaming.recognises(path) else None
     if streamed and streamed.processes:
         return streamed
+    if (found := _read_pieces(path, library)) is not None:
+        return found
     file = ForeignFile.open(path, library)
     format_ = next((one for one in BINARY_TRACES if one.recognises(file)), None)
     if format_ is None:
@@ -80,6 +84,22 @@ def read_trace(path: Path, library: Path | None = None) -> Trace:
         if other.recognises(file):
             raise UsageError(f"{path}: results of {other.name}", "they are not calls", f"perflaw fit {path}")
     raise _unknown(file, TRACES)
+
+
+def _read_pieces(path: Path, library: Path | None) -> Trace | None:
+    """The calls of a file of JSON that is read in pieces; None where reading it whole tells what is wrong."""
+    try:
+        head = next(read_pieces(path), b"").removeprefix(b"\xef\xbb\xbf") if path.is_file() else b""
+        for format_ in TRACES:
+            if format_.begins and format_.read_pieces and format_.begins.match(head):
+                trace = format_.read_pieces(ForeignFile(path, library=library), JsonPieces.of(path))
+                return trace if trace and trace.processes else None
+    except (OSError, ValueError):
+        return None
+    except DataError:
+        if path.stat().st_size > MAX_BYTES:
+            raise
+    return None
 
 
 def read_benchmarks(file: ForeignFile) -> Benchmarks:

@@ -6,10 +6,13 @@ the one of the client.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
+from perflaw.bounds import read_pieces
 from perflaw.imports.formats import ForeignFile, Format, mapping, objects
+from perflaw.imports.json_pieces import JsonPieces
 from perflaw.imports.spans import ForeignSpan, SpanReader
 from perflaw.imports.tracks import Trace, number
 
@@ -27,6 +30,24 @@ class _ZipkinReader(SpanReader):
         lists = document if isinstance(document, list) else []
         given = [span for one in lists for span in (objects(one) if isinstance(one, list) else objects([one]))]
         shared = {(str(one.get("traceId")), str(one.get("id"))) for one in given if one.get("shared") is True}
+        yield from self._spans(given, shared)
+
+    def pieces(self, text: JsonPieces, shared: Collection[tuple[str, str]]) -> Iterator[ForeignSpan]:
+        """The same from a text in pieces, where the identities of shared spans are known."""
+
+        def given() -> Iterator[Mapping[str, object]]:
+            for _ in text.items():
+                if text.next() == "[":
+                    for _ in text.items():
+                        yield mapping(text.value())
+                else:
+                    yield mapping(text.value())
+
+        return self._spans(given(), shared)
+
+    def _spans(
+        self, given: Iterable[Mapping[str, object]], shared: Collection[tuple[str, str]]
+    ) -> Iterator[ForeignSpan]:
         for count, one in enumerate(given, 1):
             trace, own, parent = (str(one.get(key) or "") for key in ("traceId", "id", "parentId"))
             start = self.stamp(count, "timestamp", one.get("timestamp"), _US)
@@ -53,10 +74,31 @@ def recognises(file: ForeignFile) -> bool:
     return {"traceId", "id"} <= span.keys()
 
 
+def _read_pieces(file: ForeignFile, text: JsonPieces) -> Trace | None:
+    """The calls of a file. It is passed twice where spans are shared, for a parent may come after its children."""
+    reader = _ZipkinReader(file)
+    shared: set[tuple[str, str]] = set()
+    if any(b'"shared"' in piece for piece in _overlapping(read_pieces(file.path))):
+        first = JsonPieces.of(file.path)
+        for span in reader.pieces(first, ()):
+            if span.identity[1].endswith(_SERVER) and span.parent:
+                shared.add(span.parent)
+    return reader.trace_in_pieces("Zipkin", reader.pieces(text, shared))
+
+
+def _overlapping(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Pieces of a file, each with the end of the one before."""
+    end = b""
+    for piece in pieces:
+        yield end + piece
+        end = piece[-16:]
+
+
 def read(file: ForeignFile) -> Trace:
     """The calls of a file."""
     reader = _ZipkinReader(file)
     return reader.trace("Zipkin", reader.spans())
 
 
-FORMAT: Final = Format("Zipkin spans", recognises, read)
+_BEGIN: Final = re.compile(rb'\s*\[\s*(\[\s*)?\{(?=[^{}]*"traceId")(?=[^{}]*"id"\s*:)')
+FORMAT: Final = Format("Zipkin spans", recognises, read, _BEGIN, _read_pieces)

@@ -102,7 +102,7 @@ def _read_pieces(file: ForeignFile, text: JsonPieces) -> Trace:
     for key in first.members():
         if key == "shared":
             frames = objects(mapping(first.value()).get("frames"))
-            continue
+            break
         for _ in first.items() if key == "profiles" else first.pass_over():
             for part in first.members():
                 for _ in first.items() if part == "events" else first.pass_over():

@@ -7,14 +7,29 @@ import signal
 
 import click
 
-from perflaw.cli.options import experiment_option, parse_budget, parse_features, recording_options
+from perflaw.cli.options import (
+    check_store,
+    own_experiment_option,
+    parse_budget,
+    parse_features,
+    push_option,
+    recording_options,
+)
 from perflaw.cli.progress import note, tell
-from perflaw.cli.record_messages import print_build, print_warnings, require_observations, require_selected, summary
+from perflaw.cli.record_messages import (
+    print_build,
+    print_warnings,
+    push_new,
+    require_observations,
+    require_selected,
+    summary,
+)
 from perflaw.errors import UsageError
 
 
 @click.command("attach", short_help="record a program that runs already")
-@experiment_option
+@own_experiment_option
+@push_option
 @click.option("--seconds", type=float, default=60.0, show_default=True, metavar="SECONDS",
               help="How long to record; Ctrl-C ends it earlier.")  # fmt: skip
 @recording_options
@@ -22,6 +37,7 @@ from perflaw.errors import UsageError
 @click.argument("pid", type=int)
 def command(
     experiment: str,
+    store: str | None,
     seconds: float,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -48,6 +64,7 @@ def command(
 
     if not 0 < seconds < math.inf:
         raise UsageError(f"--seconds {seconds:g}", "a number of seconds above 0 is expected", "--seconds 60")
+    check_store(store)
     features = parse_features(feature)
     words = collected((*collect, *(PATHS,) * bool(paths)), "native")
     if PROBES in words:
@@ -77,4 +94,6 @@ def command(
     require_observations([attached.outcome], per)
     tell(f"{summary(target.folder, [attached.outcome])} · stopped for {attached.stopped_ms:.1f} ms")
     interrupted = attached.outcome.interrupted
+    if status := push_new(store, target, [attached.outcome]):
+        return status
     return 128 + interrupted if interrupted not in (None, signal.SIGINT) else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.api.mining import is_specification, judge_recordings, read_specs
-from perflaw.cli.options import experiment_option, json_option
+from perflaw.cli.options import experiment_option, json_option, refuse_store
 from perflaw.cli.progress import note
 from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import StoreError, UsageError
@@ -109,6 +109,7 @@ def command(
 
         spec_options = SpecOptions(alpha, tolerance, min_effect, absolute)
         if pid is not None:
+            refuse_store(click.get_current_context(), "--attach")
             from perflaw.cli.live_checking import LiveOutputs, check_running
             from perflaw.cli.live_mining import parse_share
 

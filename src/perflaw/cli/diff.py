@@ -9,7 +9,7 @@ import click
 
 from perflaw.api.laws import load_laws
 from perflaw.api.mining import is_specification, read_specs
-from perflaw.cli.options import json_option, print_document
+from perflaw.cli.options import json_option, print_document, store_option
 from perflaw.cli.progress import note, step
 from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import UsageError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
               help="Ignore changes by a smaller factor.")  # fmt: skip
 @review_options
 @click.option("--all", "every", is_flag=True, help="Also list functions that did not change.")
+@store_option
 @json_option
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import experiment_option, parse_feature
+from perflaw.cli.options import own_experiment_option, parse_feature
 from perflaw.cli.progress import note, tell
 from perflaw.errors import DataError, UsageError
 from perflaw.report.quantity import counted
@@ -43,7 +43,7 @@ class FeatureRequest:
 
 
 @click.command("feature", short_help="list, add, change or remove features of the runs")
-@experiment_option
+@own_experiment_option
 @click.option("--from", "file", metavar="FILE.csv", help="Read features from a file (- is standard input).")
 @click.option("--on", metavar="COLUMN,...", help="Columns of FILE.csv that tell which run a row belongs to.")
 @click.option("--pattern", metavar="REGEX", help="Find the feature NAME in the output kept by record --keep-output.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from perflaw.cli.options import at_option, experiment_option
+from perflaw.cli.options import at_option, own_experiment_option
 from perflaw.errors import UsageError
 
 
 @click.command("lsp", short_help="show laws in the editor: a language server")
-@experiment_option
+@own_experiment_option
 @click.option("--metric", default="time", show_default=True, metavar="NAME", help="Metric, if LAWS is an experiment.")
 @at_option
 @click.argument("laws", nargs=-1, metavar="[LAWS]...")

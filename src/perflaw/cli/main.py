@@ -46,6 +46,8 @@ VERBS = {
     "fit": "learn laws from your own numbers: CSV, or results of a benchmark tool",
     "laws": "collect the laws written in source code into a .law file",
     "runs": "list the recordings of an experiment",
+    "push": "copy recordings to object storage: S3, or a folder that others share",
+    "pull": "copy recordings from object storage",
     "feature": "list, add, change or remove features of the runs",
     "probes": "list, switch and watch the probes of running programs",
     "controller": "mine specifications from running processes on many hosts",

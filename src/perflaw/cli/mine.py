@@ -7,7 +7,7 @@ import time
 
 import click
 
-from perflaw.cli.options import experiment_option, json_option
+from perflaw.cli.options import experiment_option, json_option, refuse_store
 from perflaw.errors import UsageError
 
 
@@ -80,6 +80,7 @@ def command(
     if seconds is not None and not 0 < seconds < math.inf:
         raise UsageError(f"--seconds {seconds:g}", "a number of seconds above 0 is expected", "--seconds 60")
     if pid is not None or program:
+        refuse_store(context, "--attach" if program == () else "a COMMAND")
         from perflaw.cli.live_mining import mine_running, parse_share
 
         status = mine_running(experiment, pid, program, parse_share(budget or "5%"), seconds)

@@ -9,16 +9,72 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from perflaw.errors import UsageError
+from perflaw.errors import StoreError, UsageError
 from perflaw.types.documents import dumps
 from perflaw.types.recordings import FEATURE_NAME
 
 if TYPE_CHECKING:
     pass
 
-experiment_option = click.option(
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def mirrors_folder() -> Path:
+    """Folder of the copies of what was read from object storage."""
+    from perflaw.record.cache import make_cache_folder
+
+    try:
+        return make_cache_folder() / "stores"
+    except OSError as error:
+        why = f"{error.strerror} ({error.filename})"
+        raise StoreError("the cache folder cannot be used", why, "PERFLAW_CACHE=FOLDER") from error
+
+
+def _read_from(context: click.Context, parameter: click.Parameter, url: str | None) -> None:
+    if url and not context.resilient_parsing:
+        from perflaw.notices import progress
+        from perflaw.store.remote import read_from
+
+        context.meta[READS_STORE] = url
+        context.with_resource(read_from(url, mirrors_folder(), progress))
+
+
+def check_store(url: str | None) -> None:
+    """UsageError if what will be recorded could never be pushed there."""
+    if url:
+        from perflaw.store.remote import open_store
+
+        open_store(url)
+
+
+READS_STORE = "perflaw.store"
+"""Key of the URL of ``--store`` in the context of a verb that reads experiments from there."""
+
+
+def refuse_store(context: click.Context, option: str) -> None:
+    """UsageError if a verb that would record now was told to read from object storage."""
+    if url := context.meta.get(READS_STORE):
+        why = "what is recorded is kept here"
+        raise UsageError(f"{option} with --store", why, f"leave --store out, then perflaw push EXPERIMENT {url}")
+
+
+store_option = click.option(
+    "--store", metavar="URL", expose_value=False, callback=_read_from,
+    help="Read experiments that were pushed there: s3://bucket/prefix, file:///folder.",
+)  # fmt: skip
+push_option = click.option(
+    "--store", metavar="URL", help="Push the new recordings there when they are made: s3://bucket/prefix."
+)
+own_experiment_option = click.option(
     "-e", "--experiment", default="default", show_default=True, metavar="NAME", help="Experiment under .perflaw/."
 )
+
+
+def experiment_option(function: F) -> F:
+    """Add the options of a verb that reads an experiment: its name, and where it is."""
+    return own_experiment_option(store_option(function))
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 metric_option = click.option(
     "--metric", default="time", show_default=True, metavar="NAME", help="Cost to learn: time, cpu, events, …"
@@ -29,9 +85,6 @@ cluster_option = click.option(
 at_option = click.option(
     "--at", "at", multiple=True, metavar="NAME=NUMBER", help="Predict at this point (several features: x=1e6,z=3)."
 )
-
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def server_options(function: F) -> F:

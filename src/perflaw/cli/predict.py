@@ -6,13 +6,14 @@ import sys
 
 import click
 
-from perflaw.cli.options import json_option, parse_number, print_document
+from perflaw.cli.options import json_option, parse_number, print_document, store_option
 from perflaw.errors import UsageError
 
 
 @click.command("predict", short_help="predict the cost of inputs that were not recorded")
 @click.option("--metric", default="time", show_default=True, metavar="NAME", help="Metric, if LAWS is an experiment.")
 @click.option("--all", "every", is_flag=True, help="Also list functions of small cost.")
+@store_option
 @json_option
 @click.argument("laws", metavar="LAWS")
 @click.argument("points", nargs=-1, required=True, metavar="NAME=NUMBER[,NAME=NUMBER]...")

@@ -10,10 +10,12 @@ import click
 
 from perflaw.cli.main import one_blas_thread
 from perflaw.cli.options import (
-    experiment_option,
+    check_store,
+    own_experiment_option,
     parse_assignments,
     parse_budget,
     parse_features,
+    push_option,
     recording_options,
     remote_options,
 )
@@ -24,6 +26,7 @@ from perflaw.cli.record_messages import (
     print_build,
     print_failures,
     print_warnings,
+    push_new,
     require_observations,
     with_progress,
 )
@@ -38,7 +41,8 @@ if TYPE_CHECKING:
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     short_help="run a program and record what its functions cost",
 )
-@experiment_option
+@own_experiment_option
+@push_option
 @click.option("--vary", multiple=True, metavar="NAME=A,B,C", help="Run once for each value; {NAME} in ARGs becomes it.")
 @click.option("--workloads", metavar="FILE.toml", help="Run the workloads that a file describes.")
 @click.option("--repeat", type=click.IntRange(1), help="Runs for each value.  [default: 1]")
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def command(
     experiment: str,
+    store: str | None,
     vary: tuple[str, ...],
     workloads: str | None,
     repeat: int | None,
@@ -113,6 +118,7 @@ def command(
         raise UsageError(f"no option {command[0]}", why, "perflaw record --help")
     if timeout is not None and not 0 < timeout < math.inf:
         raise UsageError(f"--timeout {timeout:g}", "a number of seconds above 0 is expected", "--timeout 60")
+    check_store(store)
     implied = (*(PATHS,) * bool(paths), *(PROBES,) * bool(probe or remote))
     varied, features = parse_assignments(vary, "--vary"), parse_features(feature)
     settings = RecordSettings(
@@ -161,7 +167,7 @@ def command(
     require_observations([attempt.outcome for attempt in done if attempt.outcome], per)
     status = conclude(target.folder, done, len(plan.runs) - len(done), settings.select)
     advise_sizes(done, [run for run in known if run.id not in older])
-    return status
+    return push_new(store, target, [attempt.outcome for attempt in done if attempt.outcome]) or status
 
 
 def _remotes(addresses: tuple[str, ...], token_file: str | None, ca: str | None) -> tuple[Remote, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from perflaw.cli.progress import QUIET, detail, note, problem, seconds_words, step, tell, verbosity
-from perflaw.errors import UsageError
+from perflaw.errors import StoreError, UsageError
 from perflaw.progress import RunTimes
 from perflaw.report.quantity import counted
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from perflaw.record.plan import PlannedRun
     from perflaw.record.saving import Outcome
     from perflaw.record.session import Attempt
+    from perflaw.store.experiment import Experiment
     from perflaw.types import Run
 
 ENOUGH_SIZES: Final = 4
@@ -115,6 +116,20 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     errors = [attempt.error for attempt in attempts if attempt.error]
     unread = any(outcome.problems for outcome in outcomes if outcome.run.complete)
     return failed or next((error.status for error in errors if error.status), 2 if errors or unread else 0)
+
+
+def push_new(store: str | None, target: Experiment, outcomes: Sequence[Outcome]) -> int:
+    """Push what was recorded, if a place is given; returns the exit status. What cannot be pushed now stays here."""
+    runs = [run.id for outcome in outcomes if outcome.folder for run in (outcome.run, *outcome.children)]
+    if not store or not runs:
+        return 0
+    from perflaw.cli.push import push_runs
+
+    try:
+        return push_runs(target, store, runs)
+    except StoreError as error:
+        problem(f"the recordings are in {target.folder} and were not all pushed: {error}")
+        return 2
 
 
 def require_observations(outcomes: Sequence[Outcome], per: str) -> None:

@@ -21,9 +21,9 @@ import numpy as np
 
 from perflaw.explore.agent.client import AgentConnection, InvalidTrial
 from perflaw.explore.target.scoring import RawResult, score
-from perflaw.record.unfinished import MARK, mark_of
+from perflaw.record.unfinished import mark_of
 from perflaw.store.columns import Column, Table, Tables, texts
-from perflaw.store.experiment import Experiment, discard, locked, save
+from perflaw.store.experiment import MARK, Experiment, discard, locked, save
 from perflaw.store.merge import merge
 from perflaw.store.schema import COLUMNS, LOCAL, table_of
 from perflaw.store.tables import private_files, write_tables

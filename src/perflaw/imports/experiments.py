@@ -8,12 +8,16 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from perflaw.errors import DataError, StoreError
-from perflaw.record.unfinished import MARK, RunClaim
+from perflaw.record.unfinished import RunClaim, discard_unfinished
 from perflaw.store.checksums import verify_all
-from perflaw.store.experiment import Experiment, Recording, execution_of, write_manifest
+from perflaw.store.experiment import MARK, Experiment, Recording, execution_of, identity_of, write_manifest
 from perflaw.types import Run
+
+_KEY: Final = "import"
+"""Key of the runs that are being imported, by which the next import finds what an interrupted one left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,13 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
     source = Experiment(path.name, path)
     if source.runs_folder.resolve() == target.runs_folder.resolve():
         raise DataError(f"{path}: this experiment itself", "its recordings are here already", "perflaw runs")
-    present = {_identity(run): run.id for run in map(target.manifest, target.ids()) if run}
+    if target.runs_folder.is_dir():
+        discard_unfinished(target, {_KEY})
+    present = {identity_of(run): run.id for run in map(target.manifest, target.ids()) if run}
     new: dict[str, Recording] = {}
     ids: dict[str, str] = {}  # of runs in the source → in the target
     for recording in source.recordings():
-        if (identity := _identity(recording.run)) in present:
+        if (identity := identity_of(recording.run)) in present:
             ids[recording.run.id] = present[identity]
         else:
             new[recording.run.id] = recording
@@ -64,7 +70,7 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
                 part.replace(kept)
         runs = []
         for execution in executions.values():
-            with RunClaim(target, "") as claim:
+            with RunClaim(target, _KEY) as claim:
                 for place, recording in enumerate(execution):
                     verify_all(recording.folder)
                     folder = claim.child() if place else claim.folder
@@ -79,8 +85,3 @@ def import_experiment(target: Experiment, path: Path) -> ImportedRuns:
         why = f"{error.strerror} ({error.filename})"
         raise StoreError(f"{target.folder}: cannot be written", why, "df -h") from error
     return ImportedRuns(tuple(runs), known)
-
-
-def _identity(run: Run) -> tuple[object, ...]:
-    """Values that no two runs have in common."""
-    return run.host, run.started, run.pid, run.command, run.span_ns, run.calls

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.errors import StoreError
-from perflaw.store.experiment import Experiment, discard, locked
+from perflaw.store.experiment import MARK, Experiment, discard, locked
 
-MARK: Final = "unfinished"
 _REMOVED: Final = ".removed"
 """Suffix of a folder that is being removed."""
 

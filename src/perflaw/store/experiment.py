@@ -11,8 +11,9 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -28,6 +29,10 @@ from perflaw.types.recordings import HeapCosts, MachineLosses
 
 T = TypeVar("T")
 STORE: Final = ".perflaw"
+MARK: Final = "unfinished"
+"""File in the folder of a run until it and all its children are kept (``record/unfinished.py``)."""
+IDENTITY: Final = ("host", "started", "pid", "command", "span_ns", "calls")
+"""Fields whose values no two runs have in common, wherever they were recorded."""
 ADDED_FIELDS: Final = ("workload", "planned", "machine", "collections", "sources")
 """Fields that the first manifests of this version did not have; where one is missing, its default holds."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -163,6 +168,11 @@ def outdated(runs: Sequence[Run]) -> dict[str, str]:
     return {run: file for run, file in own_or_parents.items() if file}
 
 
+def identity_of(run: Run) -> tuple[object, ...]:
+    """Values that no two runs have in common."""
+    return tuple(getattr(run, name) for name in IDENTITY)
+
+
 def execution_of(run: Run, runs: Mapping[str, Run]) -> Run:
     """The program's own run of the execution that a run belongs to, or the uppermost one that has not been removed."""
     seen: set[str] = set()
@@ -280,11 +290,24 @@ class Experiment:
                 return folder
 
 
+_folder_of: ContextVar[Callable[[str], Path]] = ContextVar("folder_of", default=lambda name: Path(STORE) / name)
+
+
+@contextmanager
+def located_by(folder_of: Callable[[str], Path]) -> Iterator[None]:
+    """While entered, an experiment's folder is what this function gives for its name."""
+    previous = _folder_of.set(folder_of)
+    try:
+        yield
+    finally:
+        _folder_of.reset(previous)
+
+
 def open_experiment(name: str, root: Path | None = None) -> Experiment:
     """The experiment of that name under ``root`` (default: the working directory); it need not exist yet."""
     if not _NAME.fullmatch(name):
         raise UsageError(f"experiment name {name!r}", "use letters, digits, dot, dash and underscore", "perflaw runs")
-    return Experiment(name, (root or Path()) / STORE / name)
+    return Experiment(name, root / STORE / name if root else _folder_of.get()(name))
 
 
 @contextmanager

@@ -272,3 +272,18 @@ def test_whole_numbers_beyond_any_float_square_are_no_feature(rng):
     found = learn_one(evidence(y, {"n": n, "modulus": huge, "tiny": n * 1e-200}))
     assert [scope.law.features for scope in found.scopes] == [("n",)]
     assert learn_one(evidence(y, {"modulus": huge})).scopes[0].law.verdict != "law"
+
+
+@pytest.mark.parametrize(("slower", "has_regimes"), [(1.0, False), (5.0, True)])
+def test_regimes_of_a_law_whose_r2_is_high_since_it_grows_by_decades(rng, slower, has_regimes):
+    """A list that leaves the caches: n log n on either side, and R² of one smooth power is above 0.98 all the same."""
+    a = np.floor(100 * 6000 ** rng.random(N))
+    leaving = np.clip((np.log(a) - np.log(8e3)) / np.log(5e4 / 8e3), 0, 1)
+    y = 7.0 * slower**leaving * a * np.log2(a) * scatter(rng, 0.2)
+    scopes = learn_one(evidence(y, {"a": a})).scopes
+    assert (len(scopes) > 1) == has_regimes
+    assert all(set(scope.law.features) <= {"a"} for scope in scopes)
+    if has_regimes:
+        last = scopes[-1].law
+        assert last.range["a"][0] > 8e3
+        assert last.slope["a"] == pytest.approx(1.1, abs=0.2)

@@ -231,10 +231,20 @@ def shown_run_law(law: Law, unit: str, at: Mapping[str, float]) -> Document:
     return _shown("run", [law], [{"condition": "", "law": leading_terms(law, unit, at)}])
 
 
+def _continues(other: Law, law: Law) -> bool:
+    """Whether another law is the one of larger values: of the same features, from where this one ends."""
+    same = law.features and set(law.features) == set(other.features)
+    return bool(same) and all(other.range[name][0] >= law.range[name][1] > law.range[name][0] for name in law.features)
+
+
 def _shown(per: str, laws: Sequence[Law], scopes: Sequence[Document]) -> Document:
     # Where several laws hold, the one that grows fastest will hurt; sure ones go before others.
     sure = [law for law in laws if law.verdict != "inconclusive"] or laws
-    steepest = max(sure, key=lambda law: max(law.slope.values(), default=0.0), default=None)
+    steepest = max(
+        (law for law in sure if not any(_continues(other, law) for other in sure)),
+        key=lambda law: max(law.slope.values(), default=0.0),
+        default=None,
+    )
     # The strongest verdict counts: one scope with a law is a law.
     strongest: tuple[Verdict, ...] = ("law", "inconclusive")
     verdicts = [law.verdict for law in laws]

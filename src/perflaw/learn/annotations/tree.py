@@ -20,6 +20,7 @@ from perflaw.learn.annotations.split_search import Split, best_split
 from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt
 from perflaw.learn.series.independence import ranks
+from perflaw.learn.series.regimes import MISFIT, p_of_rank_ratio
 from perflaw.special import fdtrc, ndtri, stdtr
 from perflaw.types import Law
 
@@ -139,10 +140,10 @@ def _good_piecewise(
 
 def choose_test(node: TreeNode, options: AnnotationOptions) -> Comparison | None:
     """The comparison by which a node is split, None if it stays whole."""
-    residuals = node.residuals
+    residuals, law = node.residuals, node.learnt.law
     if residuals is None or len(node.condition) >= options.depth:
         return None
-    choice = _choice(residuals, node.learnt.law, options)
+    choice = _choice(residuals, law, options)
     if choice is not None:
         return choice
     if residuals.scatter < MIN_EFFECT:
@@ -151,21 +152,34 @@ def choose_test(node: TreeNode, options: AnnotationOptions) -> Comparison | None
         # Conditions of the code come first, then those of features.
         branches = [column for column in residuals.field.columns if column.kind == "branch"]
         of_branches = replace(residuals, field=replace(residuals.field, columns=branches))
-        return _sure_test(of_branches, options) or _sure_test(residuals, options)
-    return _sure_test(residuals, options)
+        return _sure_test(of_branches, law, options) or _sure_test(residuals, law, options)
+    return _sure_test(residuals, law, options)
 
 
-def _sure_test(residuals: LawResiduals, options: AnnotationOptions) -> Comparison | None:
+def _sure_test(residuals: LawResiduals, law: Law, options: AnnotationOptions) -> Comparison | None:
     """The test of the best split, if that is sure and matters."""
     split, tried = best_split(residuals.field)
     if split is None or residuals.criterion - split.criterion < MIN_GAIN:
         return None
     left = split.rss / max(float(residuals.unexplained[split.response]), 1e-300)
-    if left > (MAX_LEFT_GOOD if residuals.r2 >= options.good_r2 else MAX_LEFT):
+    is_good = residuals.r2 >= options.good_r2 and not _misses_shape(residuals, law, split.test)
+    if left > (MAX_LEFT_GOOD if is_good else MAX_LEFT):
         return None
     if residuals.scatter * np.sqrt(max(1.0 - left, 0.0)) < MIN_EFFECT:
         return None
     return split.test if split_p_value(residuals, split) * tried <= options.p else None
+
+
+def _misses_shape(residuals: LawResiduals, law: Law, test: Comparison) -> bool:
+    """Whether residuals go up and down with the one feature of a law, by which it is to be split.
+
+    Where sizes differ by a factor of a thousand, R² is high for each law that grows at all, also for one that is wrong by a
+    factor of two where lists leave the caches.
+    """
+    if tuple(law.features) != (test.feature,) or not isinstance(test.value, float):
+        return False
+    [size] = [column.numbers for column in residuals.field.columns if column.name == test.feature]
+    return p_of_rank_ratio(residuals.residual[np.argsort(size, kind="stable")]) < MISFIT
 
 
 def _choice(residuals: LawResiduals, law: Law, options: AnnotationOptions) -> Comparison | None:

@@ -360,3 +360,24 @@ sys.settrace(None)
 print(seen, run(arms, 1, 2))
 """
 """Exceptions, generators and loops within lines that have several blocks; what can be seen of its lines is printed."""
+
+AUDITED = """
+import sys
+def hear(event, arguments):
+    if event == "sys.addaudithook":
+        print("a hook is added")
+        raise RuntimeError("no further hooks")
+sys.addaudithook(hear)
+def pick(a, b):
+    return a if a and b else (b or 1)
+def trace(frame, what, value):
+    seen.append((what, frame.f_code.co_name, frame.f_lineno))
+    return trace
+seen = []
+pick(2, 0)
+sys.settrace(trace)
+pick(0, 0), pick(2, 1)
+sys.settrace(None)
+print(seen)
+"""
+"""A program that hears of audit hooks, refuses them in a way that the interpreter does not tell, and traces itself."""

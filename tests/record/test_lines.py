@@ -148,6 +148,14 @@ def test_blocks_from_few_events_are_those_of_every_instruction(tmp_path, capfd):
     assert sum(" " in name for name in few) > 60
 
 
+def test_a_program_with_an_audit_hook_does_not_notice(tmp_path, capfd):
+    (tmp_path / "app.py").write_text(line_programs.AUDITED)
+    record(tmp_path, ())
+    plain = capfd.readouterr().out
+    record(tmp_path)
+    assert capfd.readouterr().out == plain != ""
+
+
 def test_more_branches_than_features_would_have(counted):
     body = "".join(f"    if n == {k}: n += 0\n" for k in range(300))
     (found,) = counted(f"def f(n):\n{body}for k in range(400): f(k)\n")

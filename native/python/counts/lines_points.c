@@ -2,6 +2,8 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
+#include <internal/pycore_interp.h>
+#include <internal/pycore_runtime.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -343,12 +345,16 @@ static int on_audit(const char *event, PyObject *arguments, void *data) {
     return 0;
 }
 
+/* A program that watches what is audited would see that a hook is added. It may also refuse ours, and of a refusal by
+ * RuntimeError the interpreter tells nothing. */
+static int is_audited(void) { return _PyRuntime.audit_hook_head || PyInterpreterState_Get()->audit_hooks; }
+
 int points_apply(PyCodeObject *code, const Points *points, void (*restore)(void)) {
     static int is_heard;
     restore_all = restore;
     if (!is_heard && points_in_use) {
-        points_in_use = is_heard = !PySys_AddAuditHook(on_audit, NULL);
-        if (!is_heard) PyErr_Clear(); /* a hook of the program refuses ours */
+        points_in_use = is_heard = !is_audited() && !PySys_AddAuditHook(on_audit, NULL);
+        if (!is_heard) PyErr_Clear(); /* there is no memory */
     }
     if (!points_in_use) return 0;
     int first = points->first_chosen;

@@ -7,8 +7,9 @@
  *
  * Only instructions from which no code can be reached are chosen: they load a constant or a variable. What can be seen
  * of their lines is the traceback where the variable is unbound, which is mended before the program sees it. As soon as
- * anyone sets a trace function, all lines are put back, and stay so (points_stop). So they are where greenlets are used,
- * because what is known of a frame's last block is kept by thread.
+ * anyone sets a trace function, of which an audit hook hears, all lines are put back, and stay so (points_stop). So they
+ * are where greenlets are used, because what is known of a frame's last block is kept by thread, and where the program
+ * has audit hooks of its own.
  *
  * Ownership: Points belong to their Lines. Threads: the caller holds the GIL. Cost: some passes over the bytecode. */
 #ifndef PERFLAW_PYTHON_LINES_POINTS_H

@@ -71,6 +71,12 @@ def test_the_cli_reference_is_up_to_date():
     assert done.returncode == 0, "run: python scripts/cli_reference.py"
 
 
+def test_the_reference_of_messages_has_every_message():
+    script = ROOT / "scripts" / "messages_reference.py"
+    done = subprocess.run([sys.executable, script, "--check"])
+    assert done.returncode == 0, "run: python scripts/messages_reference.py"
+
+
 def test_no_placeholder_is_left():
     for page in PAGES:
         assert not re.search(r"@[A-Z]+@|TODO", page.read_text()), page.name

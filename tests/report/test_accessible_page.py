@@ -9,10 +9,14 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser
 
+from perflaw.report.explore.page import explore_data
+from perflaw.report.mine.text import MineView
 from perflaw.report.page.page import Page, render
-from tests.report import factory, outcomes_factory, trends_factory
+from tests.report import factory, outcomes_factory, specs_factory, trends_factory, variance_factory
+from tests.report.test_explore_page import result
 from tests.report.test_flame_in_browser import page_document
 from tests.report.test_html import page
+from tests.report.test_mine_in_browser import JOURNAL
 
 LEAST_CONTRAST = 3.0
 """Of a mark with what it stands on (WCAG 1.4.11)."""
@@ -38,6 +42,9 @@ def everything() -> Page:
         trend=trends_factory.bubble(),
         verdicts=outcomes_factory.checked(),
         profile=page_document(),
+        variance=variance_factory.server(),
+        mine=MineView(specs_factory.specs(), specs_factory.steps(), JOURNAL),
+        exploration=explore_data(result(), 7),
         overview=OVERVIEW,
         checks=[CHECK],
     )
@@ -71,7 +78,7 @@ CHECK = {
     "text": "1 violated · 8 holds",
     "violated": ["index.build"],
 }
-VIEWS = ("overview", "components", "trends", "profile", "checks")
+VIEWS = ("overview", "components", "trends", "variance", "specifications", "exploration", "profile", "checks")
 
 
 @pytest.mark.slow
@@ -107,9 +114,12 @@ def test_every_view_is_accessible_and_reached_by_its_link(browser: Browser, tmp_
 
 
 MARKS = {
-    "overview": "#matters",
+    "overview": "#configured",
     "components": "#law-chart .main-svg",
     "trends": "#fit-chart .main-svg",
+    "variance": "#variance .panel svg",
+    "specifications": "#spec .panel",
+    "exploration": "#trials tbody tr",
     "profile": "#flames button",
     "checks": "#forest",
 }

@@ -1,5 +1,13 @@
 // Elements from plain values. Strings only ever become text nodes or attribute values, never markup.
 
+// A panel that is wider or higher than its place can be scrolled with the keyboard; others are no stop of the Tab key.
+const scrollable = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1) target.setAttribute("tabindex", "0");
+    else target.removeAttribute("tabindex");
+  }
+});
+
 function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -9,6 +17,7 @@ function element(tag, attributes, ...children) {
     else if (value !== false && value != null) made.setAttribute(name, value);
   }
   made.append(...children.flat(Infinity).filter((child) => child != null && child !== ""));
+  if (made.classList.contains("panel")) scrollable.observe(made);
   return made;
 }
 
@@ -70,7 +79,7 @@ function shape(tag, attributes, ...children) {
 function plainTable(heads, rows, numbers = []) {
   const cell = (tag, content, i, more) => element(tag, { class: numbers.includes(i) ? "number" : null, ...more }, content);
   return element("table", { class: "plain" },
-    element("thead", null, element("tr", null, heads.map((text, i) => cell("th", text, i, { scope: "col" })))),
+    element("thead", null, element("tr", null, heads.map((text, i) => (text === "" ? element("td") : cell("th", text, i, { scope: "col" }))))),
     element("tbody", null, rows.map((row) => element("tr", null, row.map((content, i) => cell("td", content, i))))));
 }
 

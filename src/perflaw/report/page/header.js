@@ -38,7 +38,7 @@ function runTable(runs) {
     named("td", null, run.id), named("td", null, run.features),
     element("td", { class: "number" }, run.wall), element("td", { class: "number" }, run.calls),
     element("td", null, run.complete ? "complete" : "incomplete")));
-  const heads = ["run", "workload", "wall time", "calls", ""];
+  const heads = ["run", "workload", "wall time", "calls", "end"];
   const head = element("tr", null, heads.map((text, i) =>
     element("th", { scope: "col", class: i === 2 || i === 3 ? "number" : null }, text)));
   return element("details", { class: "runs" },

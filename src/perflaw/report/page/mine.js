@@ -16,7 +16,7 @@ function startMine() {
 function drawMine() {
   if (!isShown("specifications")) return;
   const parts = mine.rows.length ? [mineList(), element("section", { id: "spec", "aria-label": "Selected function" })] : [element("p", { class: "reason" }, "No function was called often enough.")];
-  document.getElementById("mine").replaceChildren(...(mine.merges ? [mergesCard(mine.merges)] : []), ...parts, ...(mine.journal ? [journalCard(mine.journal)] : []));
+  document.getElementById("mine").replaceChildren(element("h2", { class: "unseen" }, "Call paths"), ...(mine.merges ? [mergesCard(mine.merges)] : []), ...parts, ...(mine.journal ? [journalCard(mine.journal)] : []));
   if (!mine.rows.length) return;
   filterSpecs();
   showSpec();

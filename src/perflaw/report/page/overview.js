@@ -2,8 +2,9 @@
 
 const MOST_TOLD = 6;
 
+// Of a study the best configuration matters: its knobs have ranges, beyond which nobody goes.
 function drawOverview() {
-  document.getElementById("overview-parts").replaceChildren(...[mattersCard(), slowCard(), changedCard(), verdictsCard(), linesCard(), studyCard()].filter(Boolean));
+  document.getElementById("overview-parts").replaceChildren(...[studyCard() ?? mattersCard(), slowCard(), changedCard(), verdictsCard(), linesCard()].filter(Boolean));
 }
 
 const tile = (title, id, ...content) => element("section", { class: "tile", id, "aria-labelledby": `${id}-title` }, element("h2", { id: `${id}-title` }, title), ...content);

@@ -8,13 +8,17 @@ import sys
 import numpy as np
 import pytest
 
+from perflaw.api import mining
+from perflaw.api.mining import specs_of_observed
 from perflaw.cluster import on_cluster
 from perflaw.errors import DataError, UsageError
 from perflaw.learn.annotations import annotate
 from perflaw.learn.parts import in_parts, mapped_by
+from perflaw.learn.paths import MiningOptions
 from perflaw.learn.series import learner
 from perflaw.learn.trend import trend
 from perflaw.types import Component, Evidence
+from tests.check.spec_data import observed
 
 
 def matrix():
@@ -33,6 +37,10 @@ def evidence(number):
     return Evidence(Component(f"m.f{number}"), cost, ones, ones > 0, run, {"x": x}, ())
 
 
+def mine_all():
+    return specs_of_observed(list(observed(1).values()), MiningOptions(), 2_000_000_000)
+
+
 def pickled(function, parts):
     """What a cluster does with the parts, the last of them first."""
     message = pickle.dumps((function, parts))
@@ -49,6 +57,7 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(
         sys.modules["perflaw.learn.annotations.annotate"], "PART", 2
     )  # the room exports a function of its name
+    monkeypatch.setattr(mining, "PART", 2)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -57,6 +66,14 @@ def test_parts_learnt_elsewhere_in_another_order_give_the_same():
     with mapped_by(pickled):
         elsewhere = trend(*matrix()), annotate([evidence(i) for i in range(5)])
     assert repr(elsewhere) == repr(here)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_functions_mined_elsewhere_in_another_order_give_the_same():
+    here = mine_all()
+    assert any(one.spec.borders for one in here.file.specs)
+    with mapped_by(pickled):
+        assert repr(mine_all().file) == repr(here.file)
 
 
 def test_an_error_is_that_of_one_process():
@@ -81,8 +98,9 @@ def test_a_cluster_gives_the_same(tmp_path):
             os.kill(os.getpid(), signal.SIGKILL)
         return [number**2 for number in numbers]
 
-    here = trend(*matrix()), annotate([evidence(i) for i in range(5)])
+    here, mined = (trend(*matrix()), annotate([evidence(i) for i in range(5)])), repr(mine_all().file)
     with on_cluster("local:2"):
         assert in_parts(squares_on_a_mortal_worker, range(10), 3) == [number**2 for number in range(10)]
         assert repr((trend(*matrix()), annotate([evidence(i) for i in range(5)]))) == repr(here)
+        assert repr(mine_all().file) == mined
     assert marker.exists(), "a worker was lost"

@@ -67,6 +67,25 @@ def test_no_altered_byte_is_read_as_right(run):
     assert refused > TRIALS / 2
 
 
+ALTERED = {
+    "a number": lambda document: {**document, "calls": document["calls"] + 1},
+    "a digest": lambda document: {**document, TABLES: {**document[TABLES], "worst": "0" * 16}},
+    "a field more": lambda document: {**document, "unheard_of": 1},
+    "no checksum": lambda document: {name: value for name, value in document.items() if name != CHECKSUM},
+    "no digests": lambda document: {name: value for name, value in document.items() if name != TABLES},
+    "another checksum": lambda document: {**document, CHECKSUM: "0" * 16},
+}
+"""Manifests that are well formed and were not written so."""
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_a_well_formed_manifest_that_was_altered_is_refused(run, what):
+    document = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(ALTERED[what](document)))
+    with pytest.raises(StoreError, match="its checksum differs"):
+        read_manifest(run)
+
+
 def test_verify_names_what_was_altered_and_older_recordings_are_read(perflaw, run):
     assert "1 recordings are as they were written, 0 are damaged" in perflaw("runs", "--verify").stderr
     table = run / "components.parquet"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from perflaw.api.reading import find_component, read_recordings
 from perflaw.errors import StoreError, UsageError
+from perflaw.learn.parts import in_parts
 from perflaw.notices import progress
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
     from perflaw.learn.paths import MiningOptions
     from perflaw.store.experiment import Recording
     from perflaw.types import Observed, PathSpec, SpecVerdict
+
+
+PART: Final = 8
+"""Functions that are mined by one task of a cluster."""
+TOGETHER: Final = 32 * PART
+"""Functions after which progress is told; a cluster's workers wait there for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +139,12 @@ def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_
     """Specifications of functions from what was observed of them, the most expensive function first."""
     from perflaw.check.spec_location import locate
 
-    mined = []
+    mined: list[MinedSpec] = []
     with progress(f"mining {len(observed)} functions") as show:
-        work = [len(each.observations) or 1 for each in observed]
-        whole = sum(work)
-        for done, each in enumerate(observed, 1):
-            mined.append(_mine(each, options, now_ns))
-            show(sum(work[:done]) / whole)
+        for done in range(0, len(observed), TOGETHER):
+            some = observed[done : done + TOGETHER]
+            mined += in_parts(partial(_mine_each, options=options, now_ns=now_ns), some, PART)
+            show(len(mined) / len(observed))
         specs = locate(mined, observed)
     return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
 
@@ -182,6 +189,10 @@ def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     known = {each.component: each for each in observed}
     chosen = dict.fromkeys(find_component(name, known, "mine") for name in request.names)
     return recordings, [known[name] for name in chosen]
+
+
+def _mine_each(observed: Sequence[Observed], options: MiningOptions, now_ns: int) -> list[MinedSpec]:
+    return [_mine(each, options, now_ns) for each in observed]
 
 
 def _mine(observed: Observed, options: MiningOptions, now_ns: int) -> MinedSpec:

@@ -7,7 +7,8 @@ import time
 
 import click
 
-from perflaw.cli.options import experiment_option, json_option, refuse_store
+from perflaw.cli.options import cluster_option, experiment_option, json_option, refuse_store
+from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
 
 
@@ -24,6 +25,7 @@ class _WithCommand(click.Command):
 @click.command("mine", cls=_WithCommand, short_help="learn how long each function takes on each call path")
 @experiment_option
 @click.option("--metric", default="time", show_default=True, type=click.Choice(["time", "cpu"]), help="Clock to use.")
+@cluster_option
 @json_option
 @click.option("-o", "--output", metavar="FILE.html", help="Write specifications and call paths as a page.")
 @click.option("--export", "export", type=click.Choice(("yaml", "evidence", "pytest", "prometheus", "otlp")),
@@ -42,6 +44,7 @@ def command(
     context: click.Context,
     experiment: str,
     metric: str,
+    cluster: str | None,
     as_json: bool,
     output: str | None,
     export: str | None,
@@ -94,7 +97,8 @@ def command(
         why = "such files can only be merged"
         raise UsageError(f"{files[0]} is a file of specifications", why, f"perflaw mine --merge {' '.join(files)}")
     request = MiningRequest(experiment, metric, runs, names, MiningOptions(exact=exact, paper=paper), time.time_ns())
-    mined = merge_specs(request, files) if merge else mine_specs(request)
+    with on_cluster(cluster):
+        mined = merge_specs(request, files) if merge else mine_specs(request)
     if output:
         from perflaw.cli.pages import write_mine
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from perflaw.errors import UsageError
+from perflaw.wire import tls
 from perflaw.wire.channel import HEADER, MAGIC, Closed, MessageLimits, WireError, encode
 from perflaw.wire.tls import (
     GREETERS,
@@ -138,6 +139,30 @@ def test_a_peer_that_says_nothing_is_ended(listener, plain, secured):
     after = secured()  # TLS, and then not a word
     assert ended(silent) and ended(half) and ended(after)
     until(lambda: listener.refusals == 3)
+
+
+def test_what_the_handshake_took_is_not_given_again_for_the_token(listener, secured, monkeypatch):
+    """A stranger has one deadline in all; the clock goes on by most of it while the handshake is made."""
+    secure, expect, ahead, left = tls.secure, tls.expect, [0.0], []
+
+    class Clock:
+        monotonic = staticmethod(lambda: time.monotonic() + ahead[0])
+
+    def slow(*arguments, **options):
+        connection = secure(*arguments, **options)
+        ahead[0] += 0.75 * listener._greeting_s
+        return connection
+
+    def watched(channel, kind, seconds):
+        left.append(seconds)
+        return expect(channel, kind, seconds)
+
+    monkeypatch.setattr(tls, "time", Clock)
+    monkeypatch.setattr(tls, "secure", slow)
+    monkeypatch.setattr(tls, "expect", watched)
+    assert ended(secured())
+    until(lambda: listener.refusals == 1)
+    assert left[0] <= 0.25 * listener._greeting_s
 
 
 def test_strangers_do_not_keep_others_out(listener, secrets, plain):

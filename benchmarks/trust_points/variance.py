@@ -542,7 +542,8 @@ def _slowdown(folder: Path, number: int) -> Answer:
         [run] = json.loads(perflaw(folder, "runs", "-e", f"e{turn}", "--json"))["runs"]
         traced.append((run["machine"]["user_ns"] + run["machine"]["system_ns"]) / 1e9)
         told.append(run["slowdown"])
-    true, mean = statistics.median(traced) / statistics.median(plain), statistics.median(told)
+    true = statistics.median(one / other for one, other in zip(traced, plain, strict=True))
+    mean = statistics.median(told)
     return Answer(f"{mean:.2f}x told, {true:.2f}x measured", abs(mean - true) < 0.25 * true)
 
 

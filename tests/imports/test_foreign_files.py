@@ -155,6 +155,12 @@ def test_perfetto(perflaw, tmp_path):
     assert (recording.run.target, recording.run.pid, recording.run.complete) == ("encoder", 42, True)
 
 
+def test_calls_that_the_package_speedscope_wrote():
+    found = sums(read_trace(GOLD / "orders.speedscope.json", None))
+    assert {path: row[0] for path, row in found.items()} == {("work",): 10, ("work", "leaf"): 20}
+    assert found["work",][1] >= found["work", "leaf"][1] >= sum(3 * 200_000 * n for n in range(1, 11))
+
+
 def test_an_evented_profile_of_speedscope(tmp_path):
     events = [("O", 0, 0), ("O", 1, 10), ("C", 1, 30), ("O", 1, 30), ("C", 1, 35), ("C", 0, 40)]
     profile = {"type": "evented", "name": "main", "unit": "microseconds", "startValue": 0, "endValue": 40}

@@ -13,6 +13,7 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -115,6 +116,23 @@ def perfetto():
     (FOLDER / "perfetto.pftrace").write_bytes(builder.serialize())
 
 
+ORDERS = """import time, speedscope
+def leaf(n): time.sleep(0.0002 * n)
+def work(n): leaf(n), leaf(2 * n)
+with speedscope.track("orders.speedscope.json"):
+    for n in range(1, 11): work(n)
+"""
+
+
+def evented():
+    """Calls of a Python program by the package speedscope."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "orders.py").write_text(ORDERS)
+        subprocess.run([sys.executable, "orders.py"], cwd=folder, check=True)
+        told = (Path(folder) / "orders.speedscope.json").read_text().replace(folder + "/", "")
+    (FOLDER / "orders.speedscope.json").write_text(told)
+
+
 def hyperfine():
     """A command at three sizes."""
     command = ["hyperfine", "-N", "--runs", "4", "-P", "n", "1", "3", "sleep 0.00{n}"]
@@ -190,6 +208,7 @@ def jfr(to=FOLDER):
 
 
 if __name__ == "__main__":
+    evented()
     jfr()
     opentelemetry()
     perfetto()

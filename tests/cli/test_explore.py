@@ -32,6 +32,9 @@ def test_a_study_from_end_to_end(perflaw, tmp_path):
     assert [run["features"] for run in runs] == [trial["configuration"] for trial in document["trials"]]
     learnt = json.loads(perflaw("annotate", "-e", "one", "--metric", "rate", "--json").stdout)
     assert [one["component"] for one in learnt["annotations"]] == ["study"]
+    perflaw("report", "-e", "one")
+    report = json.loads((tmp_path / "report.html").read_text().split('id="data">')[1].split("</script>")[0])
+    assert len(report["exploration"]["trials"]) == 6
     again = perflaw("explore", "study.yaml", "-e", "one", "-o", "laws.law")  # it is over: nothing is run
     assert "rate" in again.stdout and (tmp_path / "laws.law").exists()
 

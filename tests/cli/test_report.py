@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -57,3 +59,23 @@ def test_what_holds_no_verdicts_is_told(perflaw: Run, tmp_path: Path, text: str,
 def test_a_missing_file_and_both_at_once_are_told(perflaw: Run, tmp_path: Path) -> None:
     assert "gone.json" in perflaw("report", "--diff", "gone.json", status=2).stderr
     assert "one of them" in perflaw("report", "--diff", "a.json", "--check", "b.json", status=2).stderr
+
+
+@pytest.mark.usefixtures("experiment")
+def test_plots_are_svg_and_png_on_white(perflaw: Run, tmp_path: Path) -> None:
+    done = perflaw("report", "--plots", "plots")
+    names = sorted(path.stem for path in (tmp_path / "plots").glob("*.svg"))
+    assert "app.f" in names
+    assert f"wrote {len(names)} plots to plots" in done.stdout
+    assert names == sorted(path.stem for path in (tmp_path / "plots").glob("*.png"))
+    for name in names:
+        drawn = ElementTree.parse(tmp_path / "plots" / f"{name}.svg").getroot()
+        assert drawn.tag.endswith("}svg")
+        assert any(name.split(".")[0] in text for text in drawn.itertext())
+        content = (tmp_path / "plots" / f"{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG\r\n\x1a\n")
+        width, height = struct.unpack(">II", content[16:24])
+        assert [str(width // 2), str(height // 2)] == drawn.get("viewBox", "").split()[2:]
+        assert len(content) > 2000  # with its words: without fonts it is half as long
+    (tmp_path / "file").touch()
+    assert "file: cannot be written" in perflaw("report", "--plots", "file", status=2).stderr

@@ -125,7 +125,7 @@ class Experiment:
         headings = ["share", "function", f"{metric} per {_per(document)}", "grows as"]
         nouns = learnt.annotations
         text = annotations_text(document, False)
-        return Answer(nouns, document, text, headings, rows, lambda place: _annotation_plot(nouns[place]))
+        return Answer(nouns, document, text, headings, rows, lambda place: annotation_plot(nouns[place]))
 
     def trend(self, *, at: Mapping[str, float] | None = None) -> Answer[Cluster]:
         """Clusters of places whose counts grow together, the costliest first."""
@@ -270,7 +270,7 @@ def _factor(effect: float | None) -> str:
     return f"{effect:.2f}" if effect is not None else "—"
 
 
-def _annotation_plot(one: Annotation) -> Plot:
+def annotation_plot(one: Annotation) -> Plot:
     """The points of a function with its law and the band of its mean, over the first feature of the law."""
     from perflaw.report.notebook import Series, bar_plot, line_plot
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +15,11 @@ from perflaw.cli.annotate import point_of
 from perflaw.cli.options import at_option, experiment_option, metric_option
 from perflaw.cli.pages import write_page
 from perflaw.cli.progress import QUIET, verbosity
-from perflaw.errors import UsageError
+from perflaw.errors import StoreError, UsageError
 from perflaw.report.quantity import counted
+
+if TYPE_CHECKING:
+    from perflaw.types import Annotation
 
 
 @click.command("report", short_help="write everything as one page for a browser")
@@ -23,6 +29,7 @@ from perflaw.report.quantity import counted
 @click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE.html", help="File to write.")
 @click.option("--check", metavar="FILE.json", help="Show the verdicts that `perflaw check --json` wrote.")
 @click.option("--diff", metavar="FILE.json", help="Show the changes that `perflaw diff --json` wrote.")
+@click.option("--plots", metavar="DIR", help="Write the plot of each function's law there, as SVG and as PNG.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(
     experiment: str,
@@ -31,6 +38,7 @@ def command(
     output: str,
     check: str | None,
     diff: str | None,
+    plots: str | None,
     runs: tuple[str, ...],
 ) -> int:
     """Write one HTML file with every law, its evidence and its uncertainty. It opens without a network.
@@ -42,12 +50,46 @@ def command(
     """
     from perflaw.api.pages import PageRequest, report_page
 
+    if plots:
+        _png_of("<svg xmlns='http://www.w3.org/2000/svg' width='1' height='1'/>")  # before minutes of learning
     page = report_page(PageRequest(experiment, runs, metric, point_of(at), _outcomes(check, diff)))
     size = write_page(output, page)
     clusters = f", {counted(len(page.trend.trends.clusters), 'cluster')}" if page.trend else ""
     if verbosity() > QUIET:
         click.echo(f"wrote {output}: {counted(len(page.annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
+    if plots:
+        click.echo(f"wrote {counted(write_plots(Path(plots), page.annotations), 'plot')} to {plots}")
     return 0
+
+
+def write_plots(folder: Path, annotations: Sequence[Annotation]) -> int:
+    """Write the plot of each law as ``NAME.svg`` and ``NAME.png``; their number. StoreError where that cannot be."""
+    from perflaw.api.experiments import annotation_plot
+
+    names: set[str] = set()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in annotations:
+            stem = re.sub(r"[^\w.-]+", "_", one.component.name).strip("._")[:100] or "function"
+            name = next(n for i in count(1) if (n := stem if i == 1 else f"{stem}-{i}").lower() not in names)
+            names.add(name.lower())
+            plot = annotation_plot(one)
+            plot.save(folder / f"{name}.svg")
+            (folder / f"{name}.png").write_bytes(_png_of(plot.svg))
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be written", error.strerror or str(error), "--plots another/folder"
+        ) from error
+    return len(names)
+
+
+def _png_of(svg: str) -> bytes:
+    """A picture in dots, two for each unit, on white."""
+    try:
+        from resvg_py import svg_to_bytes
+    except ImportError as error:
+        raise UsageError("pictures as PNG", f"{error.name} is missing", "pip install 'perflaw[plots]'") from error
+    return bytes(svg_to_bytes(svg_string=svg, zoom=2, background="white"))
 
 
 def _outcomes(check: str | None, diff: str | None) -> dict[str, Any] | None:

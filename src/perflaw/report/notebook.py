@@ -115,7 +115,7 @@ def _picture(title: str, height: int, parts: Sequence[str]) -> Plot:
     head = _text(8, 18, title)
     return Plot(
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" role="img" '
-        f'aria-label="{html.escape(title)}" font-family="sans-serif" font-size="12">'
+        f'aria-label="{html.escape(title)}" font-family="DejaVu Sans, Liberation Sans, Arial, sans-serif" font-size="12">'
         f'<rect width="100%" height="100%" fill="#fff"/>{head}{"".join(parts)}</svg>'
     )
 

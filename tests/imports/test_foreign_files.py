@@ -275,3 +275,9 @@ def test_durations_that_pytest_wrote(tmp_path):
 @given(st.text("abcn=/0123456789.-", max_size=40))
 def test_any_name_of_a_benchmark_is_parsed(name):
     parse_path(name)
+
+
+def test_the_text_that_criterion_wrote():
+    """Its estimates are the middle ones of each line; all else that it writes is passed over."""
+    found = {case.parameters["n"]: case.responses["time"] for case in benchmarks("criterion.txt")}
+    assert found == {100: (70.295,), 1000: (pytest.approx(2704.2),), 10000: (8147.0,)}

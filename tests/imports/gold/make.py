@@ -2,7 +2,7 @@
 
     python -m venv tools && tools/bin/pip install opentelemetry-sdk opentelemetry-exporter-zipkin-json \
         opentelemetry-exporter-otlp-proto-common perfetto speedscope
-    apt-get install hyperfine golang-go cargo default-jdk-headless
+    apt-get install hyperfine golang-go cargo librust-criterion-dev default-jdk-headless
     tools/bin/python tests/imports/gold/make.py
 
 The programs sleep so that their times are known, and the tests ask only for lower bounds of them.
@@ -207,7 +207,41 @@ def jfr(to=FOLDER):
     (to / "shop.jfr.json").write_text("[" + ",\n".join(map(json.dumps, events)) + "]\n")
 
 
+CRITERION = """use criterion::{black_box, criterion_group, criterion_main, BenchmarkId, Criterion};
+use std::time::Duration;
+fn sums(c: &mut Criterion) {
+    let mut group = c.benchmark_group("fold");
+    group.sample_size(10).warm_up_time(Duration::from_millis(20)).measurement_time(Duration::from_millis(100));
+    for n in [100u64, 1000, 10000] {
+        group.bench_with_input(BenchmarkId::from_parameter(n), &n, |b, &n| b.iter(|| gold::fold(black_box(n))));
+    }
+    group.finish();
+}
+criterion_group!(benches, sums);
+criterion_main!(benches);
+"""
+
+
+def criterion():
+    """Criterion's own text; the crate and what it needs are Debian's (librust-criterion-dev)."""
+    with tempfile.TemporaryDirectory() as folder:
+        registry = (
+            '[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "/usr/share/cargo/registry"\n'
+        )
+        about = '[package]\nname = "gold"\nversion = "0.1.0"\nedition = "2021"\n[lib]\npath = "lib.rs"\n'
+        about += '[dev-dependencies]\ncriterion = "0.3"\n[[bench]]\nname = "sums"\npath = "sums.rs"\nharness = false\n'
+        for name, text in {
+            "config.toml": registry, "Cargo.toml": about, "sums.rs": CRITERION,
+            "lib.rs": "pub fn fold(n: u64) -> u64 { (0..n).fold(0, |a, x| a ^ (x * x)) }",
+        }.items():  # fmt: skip
+            (Path(folder) / name).write_text(text)
+        command = ["cargo", "--config", "config.toml", "bench", "--offline"]
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    (FOLDER / "criterion.txt").write_text(done.stdout)
+
+
 if __name__ == "__main__":
+    criterion()
     evented()
     jfr()
     opentelemetry()

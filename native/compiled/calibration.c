@@ -8,6 +8,9 @@
 /* Trials are short, so that some fit between interruptions, and many, so that they outlast what a neighbour does for a moment:
  * about a millisecond in all. */
 enum { CALLS = 200, TRIALS = 100 };
+/* Further kinds of calls: trials of each; a recursion makes 2 fib(DEPTH + 1) - 1 calls; multiplications that wait for one another. */
+enum { KIND_TRIALS = 12, DEPTH = 14, CALLS_OF_RECURSION = 1219, WAITING_CALLS = 500, MULTIPLICATIONS = 32, COLD_CALLS = 200, EMPTY_CALLS = 2000 };
+enum { COLD_LINES = 768, CACHE_LINE = 64, COLD_BRANCHES = 32, PICOSECONDS = 1000 };
 
 /* Call an empty function that is injected, or the hooks of one as the program would: both at one depth of the stack. Readers
  * drop its records by their number. */
@@ -51,21 +54,108 @@ static int64_t call_ns(void *function) {
     return (shortest + CALLS / 2) / CALLS;
 }
 
-static int64_t plain_call_ns, recorded_call_ns;
-__attribute__((noinline)) static void plain(void) { __asm__ volatile("" ::: "memory"); }
+static long (*volatile step)(long); /* calibration_body, or the same recorded */
 
-/* What CPU time calls take now: the mean, with whatever else the machine does, as it is for the program's own calls. The shortest
- * trial is a quiet moment's, which is right for stamps, where too little is a small error and too much hides a function. */
-static void measure_cpu(int64_t recorded_ns) {
-    int64_t begun = cpu_spent_ns();
-    for (int at = 0; at < CALLS * TRIALS; at++) plain();
-    plain_call_ns = (cpu_spent_ns() - begun + CALLS * TRIALS / 2) / (CALLS * TRIALS);
-    recorded_call_ns = (recorded_ns + CALLS * TRIALS / 2) / (CALLS * TRIALS);
+__attribute__((noinline)) long calibration_body(long n) {
+    if (n >= 0) return n < 2 ? n : step(n - 1) + step(n - 2);
+    for (int at = 0; at < MULTIPLICATIONS; at++) {
+        n *= 0x5851f42d4c957f2d;
+        __asm__ volatile("" : "+r"(n)); /* each waits for the one before */
+    }
+    return n;
+}
+
+static long hooked_body(long n) {
+    __cyg_profile_func_enter((void *)calibrate, NULL);
+    long result = calibration_body(n);
+    __cyg_profile_func_exit((void *)calibrate, NULL);
+    return result;
+}
+
+/* The kinds of calls of which programs are mixtures. What recording adds to a call depends on the code around it. */
+
+/* Calls of a recursion, each of which does little. */
+static void recurse(const Thread *thread) {
+    (void)thread;
+    step(DEPTH);
+}
+
+/* Calls that mostly wait for their own results. The processor does our work meanwhile. */
+static void wait_for_results(const Thread *thread) {
+    (void)thread;
+    for (long at = 0, n = -1; at < WAITING_CALLS; at++) n = step(n) | INT64_MIN;
+}
+
+/* Calls before which other code has filled the nearest cache and the processor's memory of branches. */
+static void call_cold(const Thread *thread) {
+    const volatile Event *other = thread->ring.records;
+    uint64_t number = 1;
+    for (int at = 0; at < COLD_CALLS; at++) {
+        for (int line = 0; line < COLD_LINES; line++) (void)other[line * (CACHE_LINE / (int)sizeof *other)].value;
+        for (int branch = 0; branch < COLD_BRANCHES; branch++) {
+            number = number * 0x5851f42d4c957f2d + 1;
+            if (number >> 63) __asm__ volatile("" : "+r"(number));
+            else __asm__ volatile("nop" : "+r"(number));
+        }
+        step(1);
+    }
+}
+
+__attribute__((noinline)) static void do_nothing(void) { __asm__ volatile("" ::: "memory"); }
+
+/* Calls that do nothing at all, several in a row. */
+static void call_nothing(const Thread *thread) {
+    (void)thread;
+    for (int at = 0; at < EMPTY_CALLS; at += 4) {
+        do_nothing();
+        do_nothing();
+        do_nothing();
+        do_nothing();
+    }
+}
+
+static int64_t passed_ns(void (*calls)(const Thread *), const Thread *thread, long (*function)(long)) {
+    int64_t begun = clock_ns(&recording.clock);
+    step = function;
+    calls(thread);
+    return clock_ns(&recording.clock) - begun;
+}
+
+/* What recording adds to one of these calls, and what it takes without, ps: by the shortest trials of both, which are made in turns,
+ * as neighbours and interruptions only lengthen one. */
+static int64_t added_ps(void (*calls)(const Thread *), int count, const Thread *thread, int64_t *plain_ps) {
+    long (*recorded)(long) = recording.around_body ? recording.around_body : hooked_body;
+    int64_t with = INT64_MAX, without = INT64_MAX;
+    for (int trial = 0; trial < KIND_TRIALS; trial++) {
+        int64_t plain_ns = passed_ns(calls, thread, calibration_body), recorded_ns = passed_ns(calls, thread, recorded);
+        if (plain_ns < without) without = plain_ns;
+        if (recorded_ns < with) with = recorded_ns;
+    }
+    *plain_ps = without * PICOSECONDS / count;
+    return (with - without) * PICOSECONDS / count;
+}
+
+static int64_t plain_ps, recursion_ps, waiting_ps, cold_ps; /* a plain call; what recording adds */
+static int64_t frida_call_ns; /* CPU time of a call that Frida tells of, the mean */
+
+static void measure_cpu(const Thread *thread) {
+    int64_t body_ps;
+    added_ps(call_nothing, EMPTY_CALLS, thread, &plain_ps);
+    if (recording.by_frida) return;
+    recursion_ps = added_ps(recurse, CALLS_OF_RECURSION, thread, &body_ps);
+    waiting_ps = added_ps(wait_for_results, WAITING_CALLS, thread, &body_ps);
+    cold_ps = added_ps(call_cold, COLD_CALLS, thread, &body_ps);
 }
 
 static void tell_cpu(void) {
-    define_cpu("call", plain_call_ns);
-    define_cpu("recorded_call", recorded_call_ns);
+    define_cpu("call_ps", plain_ps);
+    if (recording.by_frida) {
+        define_cpu("recorded_call", frida_call_ns);
+        return;
+    }
+    define_cpu("added_ps_recursion", recursion_ps);
+    define_cpu("added_ps_waiting", waiting_ps);
+    define_cpu("added_ps_cold", cold_ps);
 }
 
 void calibrate(Thread *thread) {
@@ -84,9 +174,9 @@ void calibrate(Thread *thread) {
     known->number = CALIBRATION;
     known->countdown = INT64_MAX;
     int64_t cpu = cpu_spent_ns(), whole = call_ns(function);
-    cpu = cpu_spent_ns() - cpu;
+    frida_call_ns = (cpu_spent_ns() - cpu + CALLS * TRIALS / 2) / (CALLS * TRIALS);
     int64_t inside = between_stamps(thread);
-    measure_cpu(cpu);
+    measure_cpu(thread);
     tell_cpu();
     recording.enter_ns = inside < whole ? inside : whole / 2;
     recording.exit_ns = whole - recording.enter_ns;

@@ -9,5 +9,7 @@
 /* Measure enter_ns, exit_ns and skip_ns of the recording; they stay 0 if the thread runs on another stack than its
  * own. */
 void calibrate(Thread *thread);
+/* What some of the calls do that are measured. */
+long calibration_body(long n);
 
 #endif

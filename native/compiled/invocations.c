@@ -24,7 +24,10 @@ static inline int64_t stamp_of(Thread *thread, int64_t now) {
     if (stamp < thread->last_stamp) stamp = thread->last_stamp;
     thread->last_stamp = stamp;
     /* the readings of the CPU clock and of the scheduler's account, and that waiting */
-    if (__builtin_expect(may_be_off, 0)) thread->overhead_ns = overhead_ns + clock_ns(&recording.clock) - now;
+    if (__builtin_expect(may_be_off, 0)) {
+        thread->overhead_ns = overhead_ns;
+        metrics_go_on(thread, now);
+    }
     return stamp;
 }
 

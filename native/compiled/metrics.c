@@ -98,11 +98,14 @@ int64_t metrics_pause(Thread *thread) {
     return cpu_may_be_off(&thread->cpu, now) ? metrics_write_off_cpu(thread, now) : now;
 }
 
-void metrics_go_on(Thread *thread, int64_t begun) {
-    if (recording.fake_clock) return;
+__attribute__((noinline)) int64_t metrics_go_on(Thread *thread, int64_t begun) {
+    KEEP_VECTORS;
+    if (recording.fake_clock) return 0;
     int64_t now = clock_ns(&recording.clock);
     int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off_in_tracer(&thread->cpu, &recording.clock, &now) : 0;
     int64_t passed = now - begun;
+    if (off > passed) off = passed;
     thread->overhead_ns += passed;
-    thread->off_ns += off < passed ? off : passed;
+    thread->off_ns += off;
+    return passed - off;
 }

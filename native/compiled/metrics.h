@@ -22,8 +22,8 @@ void metrics_write(Thread *thread);
 /* Write the time off the CPU since the last event, for the next one. Gives the time to go on with. */
 int64_t metrics_write_off_cpu(Thread *thread, int64_t now);
 /* From the first to the second of these, all is overhead: time on the CPU, and time off it, as the recorder may have to be waited
- * for. The first gives the time at which it begins. */
+ * for. The first gives the time at which it begins, the second the time that it was on the CPU. */
 int64_t metrics_pause(Thread *thread);
-void metrics_go_on(Thread *thread, int64_t begun);
+int64_t metrics_go_on(Thread *thread, int64_t begun);
 
 #endif

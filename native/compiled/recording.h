@@ -131,6 +131,7 @@ typedef struct Recording {
     int64_t thread_count;
     uint32_t ring_count;
     void (*empty)(void);     /* an injected function that does nothing; NULL if nothing is injected */
+    long (*around_body)(long); /* calibration_body as an injected function, recorded as that one; NULL likewise */
     const void *calibrated;  /* the function whose calls calibration makes; NULL outside of it */
     void (*rest)(void);      /* has injected functions do nothing any more but go on; NULL if nothing is injected */
     const char *stop_reason; /* why the recording ended before the program did */

@@ -49,13 +49,24 @@ def test_recorded_calls_take_the_mean_of_the_calibration_and_not_its_shortest_tr
     assert busy.slowdown == pytest.approx(1000 / (500 - 4 * (32 - 2 - 5)))
 
 
+def test_what_recording_adds_to_calls_of_several_kinds_bounds_the_slowdown():
+    calls = replace(RUN, calls=4, clock=replace(RUN.clock, event_ns=5, call_ns=2, added_ns=(20.0, 4.0, 28.0)))
+    assert calls.slowdown_low == pytest.approx(1000 / (500 - 4 * (4 - 5)))
+    assert calls.slowdown_high == pytest.approx(1000 / (500 - 4 * (28 * 1.75 - 5)))
+    assert calls.slowdown == pytest.approx((calls.slowdown_low * calls.slowdown_high) ** 0.5)
+    assert RUN.slowdown_low == RUN.slowdown == RUN.slowdown_high
+    dense = replace(calls, clock=replace(calls.clock, added_ns=(500.0, 4.0)))
+    assert dense.slowdown_high == pytest.approx(1000 / (4 * 2 + 50 + 50))  # its calls took time of their own
+
+
 @pytest.mark.parametrize("flags", [(), (HOOKS,)], ids=["injected", "hooks"])
 def test_compiled_programs_measure_what_a_call_takes_and_what_waiting_for_the_recorder_takes_of_the_cpu(
     tmp_path, flags
 ):
     (recording,) = recorded(tmp_path, built(tmp_path, "jumps.c", "-O1", *flags), "tail", 50000)
     clock = recording.run.clock
-    assert 0 < clock.call_ns < clock.recorded_call_ns
+    assert 0 < clock.call_ns < max(clock.added_ns)
+    assert recording.run.slowdown_low <= recording.run.slowdown <= recording.run.slowdown_high
     assert recording.run.calls * clock.event_ns / 2 < clock.own_ns - clock.waited_ns < recording.run.machine.cpu_ns
 
 

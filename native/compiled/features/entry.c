@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "compiled/branches.h"
+#include "compiled/metrics.h"
 #include "read.h"
 
 enum { FIRST_CAPACITY = 256 };
@@ -70,14 +71,11 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
 
 void features_at_end(Thread *thread, KnownFunction *known, const Registers *registers, const void *end) {
     int saved = errno;
-    int64_t begun = clock_ns(&recording.clock);
+    int64_t begun = metrics_pause(thread);
     const CallProgram *program = program_of(thread, known, end);
     if (program) features_read(thread, program, registers);
-    if (!recording.fake_clock) {
-        int64_t passed = clock_ns(&recording.clock) - begun;
-        thread->overhead_ns += passed;
-        thread->reading_ns += passed;
-        if (known->sampler) known->sampler->reading_ns += passed;
-    }
+    int64_t spent = metrics_go_on(thread, begun);
+    thread->reading_ns += spent;
+    if (known->sampler) known->sampler->reading_ns += spent;
     errno = saved;
 }

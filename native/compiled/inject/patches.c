@@ -8,6 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "compiled/calibration.h"
 #include "compiled/recording.h"
 #include "core/base/table.h"
 #include "stubs.h"
@@ -311,11 +312,16 @@ int patches_start(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *block = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) return 0;
-    const void *entry = inject_entry;
+    const void *entry = inject_entry, *body = calibration_body;
     memcpy(block, &entry, sizeof entry);
-    char *stub = block + BLOCK_HEAD, *code = stub + STUB_CODE;
-    *put_stub(stub, code, block) = (char)0xc3; /* ret */
+    char *stub = block + BLOCK_HEAD, *code = stub + STUB_CODE, *behind = put_stub(stub, code, block);
+    *behind = (char)0xc3; /* ret */
+    char *around = aligned(behind + 1);
+    behind = put_stub(around, code, block);
+    behind = put(behind, "\xff\x25\0\0\0", 6); /* jmp *0(%rip) */
+    put(behind, &body, sizeof body);
     if (mprotect(block, page, PROT_READ | PROT_EXEC)) return 0;
     recording.empty = (void (*)(void))code;
+    recording.around_body = (long (*)(long))(around + STUB_CODE);
     return 1;
 }

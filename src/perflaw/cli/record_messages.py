@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 ENOUGH_SIZES: Final = 4
 """Sizes of a varied number from which a law can be learnt in plain cases."""
+VAGUE: Final = 1.5
+"""Ratio of the bounds of a slowdown from which both are told."""
 OVER: Final = 124
 """Exit status for a run over its time limit that ended with status 0 nevertheless; ``timeout`` uses the same."""
 
@@ -168,6 +170,9 @@ def summary(folder: Path, outcomes: Sequence[Outcome]) -> str:
         probes = max(outcome.probes for outcome in outcomes)
         parts.append(f"{counted(records, 'record')} of {counted(probes, 'probe')}")
     slowdown = f"slowdown {statistics.median(run.slowdown for run in runs):.1f}x"
+    low, high = (statistics.median(getattr(run, f"slowdown_{end}") for run in runs) for end in ("low", "high"))
+    if high > VAGUE * low:  # the program does little beside calls
+        slowdown += f" ({low:.1f} to {high:.0f})"
     if not any(run.metrics for run in runs):
         slowdown = "execution counts alone"  # gcc's coverage does not say what it costs
     notes = [slowdown]

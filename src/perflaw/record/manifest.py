@@ -105,10 +105,12 @@ def describe(
     waited_ns, counting_ns, counted_ns = (known.cpu_ns.get(part, 0) for part in ("waited", "counting", "counted"))
     profiled = known.cpu_ns.get("profiled_percent", 100)
     own_ns = known.ended.own_ns if known.ended else 0
-    call_ns = known.cpu_ns.get("call", 0)
+    call_ns = known.cpu_ns["call_ps"] / 1000 if "call_ps" in known.cpu_ns else float(known.cpu_ns.get("call", 0))
+    added_ns = tuple(max(ps, 0) / 1000 for name, ps in known.cpu_ns.items() if name.startswith("added_ps_"))
     own = own_ns, waited_ns, counting_ns, counted_ns
-    recorded_ns = known.cpu_ns.get("recorded_call", 0)
-    clock = Clock(name, tick, event_ns, *own, execution.cpu_ns, profiled, call_ns, recorded_ns)
+    clock = Clock(
+        name, tick, event_ns, *own, execution.cpu_ns, profiled, call_ns, known.cpu_ns.get("recorded_call", 0), added_ns
+    )
     # The kernel's account with what the tracer read of it when it began and when it ended.
     cpu_ns = known.cpu_ns
     machine = execution.machine

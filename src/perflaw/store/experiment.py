@@ -88,7 +88,7 @@ def read_manifest(folder: Path) -> Run:
         values["words"] = {str(topic): str(text) for topic, text in values["words"].items()}
         for name in {"parent", "workload", "planned"} & values.keys():
             values[name] = str(values[name])
-        values["clock"] = Clock(**values["clock"])
+        values["clock"] = Clock(**{**values["clock"], "added_ns": tuple(values["clock"].get("added_ns", ()))})
         values["lost"] = Losses(**values["lost"])
         if values.get("machine"):
             heap = values["machine"].get("heap")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -108,6 +109,8 @@ MOST_SLOWDOWN = 100.0
 """Larger slowdowns are given as this one."""
 COLDER = 1.25
 """Ratio of what an event takes in a program to what it takes in the calibration, whose caches are warm."""
+COLDEST = 1.75
+"""The same for calls of compiled programs, whose calibration has fewer branches and functions than a program, at most."""
 EXACT_NS = 50.0
 """Error of the time of a single call on a real clock, at least."""
 
@@ -134,10 +137,16 @@ class Clock:
     """CPU time that a process which ran already took while it was recorded; 0 where ``machine`` has that of the whole."""
     profiled_percent: int = 100
     """How long the interpreter runs the program's own code while the tracer is there, in % of what it takes alone."""
-    call_ns: int = 0
+    call_ns: float = 0.0
     """What a call of a function that does nothing takes without the tracer, by calibration; 0 where that is unknown."""
     recorded_call_ns: int = 0
-    """CPU time of such a call that is recorded, the mean of the calibration; 0 where that is unknown."""
+    """CPU time of such a call that is recorded by Frida or in recordings of earlier versions; 0 where that is unknown."""
+    added_ns: tuple[float, ...] = ()
+    """CPU time that recording adds to a call, for each kind of call of the calibration; none where that is unknown.
+
+    The kinds are a call of a recursion, one that mostly waits for its own results, and one before which other code filled
+    the caches.
+    """
 
     @property
     def exact_ns(self) -> float:
@@ -334,7 +343,7 @@ class Run:
     """Its full garbage collections; None where the tracer does not know them, and in older recordings."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Digests of the program's own files that ran, by file; empty for imported traces and in older recordings."""
-    DOCUMENTED: ClassVar = ("slowdown",)
+    DOCUMENTED: ClassVar = ("slowdown", "slowdown_low", "slowdown_high")
 
     @property
     def per(self) -> str:
@@ -346,19 +355,36 @@ class Run:
         """Ratio of the CPU time of the program's process, as measured, to that without what the tracer added to it.
 
         What it added is the start of the tracer, its calibrated own time, and what it makes the interpreter slower. Where
-        the CPU time is not known, the ratio is that of wall times. Where a program does little beside calls, the own time
-        is nearly the whole, and may exceed it by the error of its calibration. The program took at least what its calls
+        the CPU time is not known, the ratio is that of wall times. The program took at least what its calls
         take if they do nothing, and what ran before and after the tracer. The ratio is at most ``MOST_SLOWDOWN``.
+        Where what is added to a call lies between two bounds, this is the geometric mean of the ratios that they give.
         """
-        whole, own = self.wall_ns, self.clock.own_ns
+        return math.sqrt(self.slowdown_low * self.slowdown_high)
+
+    @property
+    def slowdown_low(self) -> float:
+        """The slowdown if recording adds to each call of the program what it adds to that kind of call which hides most."""
+        return self._slowdown(min(self.clock.added_ns, default=None))
+
+    @property
+    def slowdown_high(self) -> float:
+        """The slowdown if it adds what it adds to that kind of call which shows most, and programs are still colder."""
+        added_ns = max(self.clock.added_ns, default=None)
+        return self._slowdown(None if added_ns is None else added_ns * COLDEST)
+
+    def _slowdown(self, added_ns: float | None) -> float:
+        """The slowdown if recording adds this CPU time to each call; None: as much as stamps leave out."""
+        whole, own = float(self.wall_ns), float(self.clock.own_ns)
         clock, machine = self.clock, self.machine
         least = clock.call_ns * self.calls + (machine.before_ns + machine.after_ns if machine else 0)
         cpu_ns = machine.cpu_ns if machine else clock.cpu_ns
         if cpu_ns > 0:
             whole, own = cpu_ns, own - clock.waited_ns + (machine.tracer_start_ns if machine else 0)
             if clock.recorded_call_ns:
-                # Stamps leave out what a call takes in a quiet moment, which is less than the CPU time that calls take.
-                own += (clock.recorded_call_ns - clock.call_ns - clock.event_ns) * self.calls
+                added_ns = clock.recorded_call_ns - clock.call_ns
+            if added_ns is not None:
+                # Stamps leave out what a call takes in a quiet moment, which is not the CPU time that calls take.
+                own += (added_ns - clock.event_ns) * self.calls
             outside_ns = machine.before_ns + machine.after_ns if machine else 0
             if clock.counting_ns:
                 # Caches and neighbours lengthen counting as much as the code that is counted, and both fit the CPU time.

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from perflaw.store.evidence import gather
@@ -92,10 +93,11 @@ def test_the_closing_line_and_the_table_say_how_many_are_counted(perflaw, progra
 
 
 @pytest.mark.parametrize("metric", [TIME, CPU, EVENTS])
-def test_counted_calls_cost_what_timed_calls_cost(recorded, program, metric):
+def test_counted_calls_cost_what_timed_calls_cost(recorded, program, metric, monkeypatch):
     """The cost model and the rows of tables have the cost of a function that is counted, and it is not its caller's."""
     [recording] = recorded("--budget", "1.001", "--", *program)
-    recording = replace(recording, run=replace(recording.run, machine=None))  # nothing is left out as queueing
+    recording = replace(recording, run=replace(recording.run, machine=None))  # no start and end of the process
+    monkeypatch.setattr("perflaw.store.program.own_queueing", lambda recording, parent: np.zeros(len(parent)))
     timed = {name: own for name, (_, own) in _own_costs(recording, metric).items()}
     calls = {name: recorded_costs[0] for name, recorded_costs in costs_of(recording).items()}
     costs = read_program([recording], metric)

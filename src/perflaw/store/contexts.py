@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from perflaw.store.columns import Array, Row, Tables
+from perflaw.store.columns import Array, Row, Table, Tables
 from perflaw.store.counted import CountedCalls, read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
@@ -236,3 +236,20 @@ def own_queueing(recording: Recording, parent: Array) -> Array:
         called = parent >= 0
         np.subtract.at(own, parent[called], own[called].copy())
     return np.maximum(own, 0.0)
+
+
+def queueing_by_component(recording: Recording, tree: Table) -> dict[int, tuple[int, int]]:
+    """Component by number → ns in which others had the CPU within its outermost invocations, and in them outside of callees."""
+    parent, component = np.full((2, int(tree["node"].max(initial=0)) + 1), -1, np.int64)
+    parent[tree["node"]], component[tree["node"]] = tree["parent"], tree["component"]
+    found: dict[int, tuple[int, int]] = {}
+    own = own_queueing(recording, parent)
+    for node in np.flatnonzero(own).tolist():
+        cost, above, active = round(own[node]), node, set[int]()
+        while above >= 0 and component[above] >= 0:
+            active.add(int(component[above]))
+            above = int(parent[above])
+        for number in active:
+            total, itself = found.get(number, (0, 0))
+            found[number] = total + cost, itself + cost * (number == component[node])
+    return found

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from perflaw.errors import UsageError
 from perflaw.store.columns import Array, Table, grouped
+from perflaw.store.contexts import queueing_by_component
 from perflaw.store.counted import read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
@@ -48,7 +49,7 @@ def find_metric(recordings: Sequence[Recording], name: str) -> Metric:
 _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "components": (),
     "component_costs": (),
-    "calltree": ("node", "component", "depth"),
+    "calltree": ("node", "parent", "component", "depth"),
     "moments": ("node", "metric", "sum_x"),
     "invocations": (),
     "invocation_costs": ("sequence", "metric", "x"),
@@ -81,8 +82,12 @@ def gather(
         # Cost of the top functions over all threads; of time at least what passed between the first and last event.
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
         whole = sum(int(sum_x) for node, _, sum_x in moments.where("metric", metric.name) if node in tops)
+        queued: Mapping[int, tuple[int, int]] = {}
         if metric == TIME:
-            whole = max(recording.run.span_ns, whole)
+            # That others had the CPU is no cost of the program.
+            queued = queueing_by_component(recording, calltree)
+            left_out = sum(itself for _, itself in queued.values())
+            whole = max(recording.run.span_ns - left_out, whole - left_out)
         by_number: dict[int, _ComponentSamples] = {}
         counted, moved = _counted_by_component(recording, metric)
         for row in components:
@@ -90,9 +95,9 @@ def gather(
             entry = samples.setdefault((name, file, line), _ComponentSamples(component_of(row)))
             total, self_total = costs.get(number, (0, 0))
             added, taken = moved.get(number, (0, 0))
-            run_cost = RunCost(
-                recording.run, calls, total + added, self_total + added - taken, whole, counted.get(number, 0)
-            )
+            of_queueing, itself = queued.get(number, (0, 0))
+            total, self_total = max(total + added - of_queueing, 0), self_total + added - taken - itself
+            run_cost = RunCost(recording.run, calls, total, self_total, whole, counted.get(number, 0))
             entry.runs.append(run_cost)
             by_number[number] = entry
         invocations = _gather_invocations(recording.run.id, sampled, further, metric, by_number)

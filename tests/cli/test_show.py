@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,10 @@ from perflaw.report.profile import next_command, show_text
 from perflaw.store.checksums import sealed
 from perflaw.store.experiment import open_experiment
 from perflaw.store.profiles import newest_execution, read_profile
+from tests.cli.test_report import data_of
 from tests.conftest import PROGRAMS, run_perflaw
+
+GOLD = Path(__file__).parents[1] / "imports" / "gold"
 
 
 def record_tree(folder):
@@ -103,6 +107,23 @@ def test_the_way_to_laws(recorded):
     assert re.fullmatch(r"perflaw record --vary n=[\d,]+ -- \S*profiled.py \{n\}", once)
     assert len(set(re.search(r"n=([\d,]+)", once)[1].split(","))) >= 5
     assert next_command(runs[0], {"n": [1.0, 2.0, 4.0, 8.0]}) == "perflaw annotate --at n=80"
+
+
+def test_the_way_from_an_imported_trace_to_laws_is_other_traces(perflaw, tmp_path):
+    """Nobody knows how the trace was recorded, and its file is no program."""
+    shutil.copy(GOLD / "shop.jfr.gz", tmp_path / "out.jfr.gz")
+    perflaw("import", "out.jfr.gz")
+    shown = perflaw("show").stdout
+    assert "import traces of 4 sizes or more" in shown
+    assert shown.endswith("perflaw import --feature n=SIZE TRACE-OF-THAT-SIZE\n")
+    assert "perflaw record" not in shown
+    for size in (10, 20, 40, 80):
+        perflaw("import", "-e", "sized", "--feature", f"orders={size}", "out.jfr.gz")
+        if size == 10:
+            assert "perflaw import --feature orders=SIZE" in perflaw("show", "-e", "sized").stdout
+    assert perflaw("show", "-e", "sized").stdout.endswith("perflaw annotate --at orders=800\n")
+    perflaw("report")
+    assert "perflaw record" not in data_of(tmp_path / "report.html")["overview"]["next"]["command"]
 
 
 def test_the_newest_execution_has_its_children(recorded):

@@ -26,7 +26,7 @@ def laws(**part):
 
 def parts(document, low, high):
     outlook = Outlook(Prediction(POINT, 8e9, low, high, low, high))
-    matters = overview_data(document, ["app.f"], outlook, None)["matters"]
+    matters = overview_data(document, ["app.f"], outlook, None, "")["matters"]
     return matters["whole"], [row["then"] for row in matters["rows"]]
 
 

@@ -154,6 +154,7 @@ def _overview(request: PageRequest, learnt: LearntExperiment) -> Document | None
     """What the overview tells; what changed is left out where there is nothing to compare with."""
     from perflaw.report.overview import overview_data
     from perflaw.report.page.laws import component_keys
+    from perflaw.report.profile import next_command
 
     if not learnt.annotations:
         return None
@@ -164,7 +165,9 @@ def _overview(request: PageRequest, learnt: LearntExperiment) -> Document | None
         with suppress(PerflawError):  # there is no earlier run of the same size, or it lacks the metric
             changed = comparison(request.experiment, (), metric)
             break
-    return overview_data(learnt.document(request.at), component_keys(learnt.annotations), learnt.outlook, changed)
+    program = next((one.run for one in learnt.recordings if not one.run.parent), learnt.recordings[0].run)
+    keys, other_sizes = component_keys(learnt.annotations), next_command(program, {})
+    return overview_data(learnt.document(request.at), keys, learnt.outlook, changed, other_sizes)
 
 
 def study_data(experiment: str) -> Document | None:

@@ -25,6 +25,7 @@ from perflaw.record.tree.records import ProcessIdentity, TracerEnd, TracerStart
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import Experiment
 from perflaw.types import Clock, Run
+from perflaw.types.recordings import IMPORTED
 
 
 def core_file(tell: Tell) -> Path | None:
@@ -57,7 +58,7 @@ class _TraceRecording(RunContext):
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """See :class:`RunContext`."""
         run = RunContext.manifest(self, folder, execution, recorded)
-        return replace(run, clock=Clock("imported", self.clock_tick_ns, 0, 0), host="", environment={})
+        return replace(run, clock=Clock(IMPORTED, self.clock_tick_ns, 0, 0), host="", environment={})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,13 +28,18 @@ MAX_ROWS: Final = 8
 """Functions that the overview lists at most."""
 
 
-def overview_data(laws: Document, keys: Sequence[str], outlook: Outlook | None, changed: Document | None) -> Document:
-    """The page's data of the overview; ``keys`` are the names by which links find the components of ``laws``."""
+def overview_data(
+    laws: Document, keys: Sequence[str], outlook: Outlook | None, changed: Document | None, command: str
+) -> Document:
+    """The page's data of the overview; ``keys`` are the names by which links find the components of ``laws``.
+
+    ``command`` adds runs of other sizes.
+    """
     return {
         "matters": _matters(laws, keys, outlook) if outlook and laws["program"] else None,
         "next": {
             "why": "A run's cost at other sizes is not known: every recorded run has the same size.",
-            "command": "perflaw record --vary n=100,1000,10000 --repeat 3 -- app.py {n}",
+            "command": command,
         },
         "changed": _changed(changed) if changed else None,
     }

@@ -13,7 +13,7 @@ from perflaw.report.tables import clipped, paragraph, printable, text_table, wid
 from perflaw.types import Run
 from perflaw.types.documents import Document, document
 from perflaw.types.profiles import Profile
-from perflaw.types.recordings import MOST_QUEUED
+from perflaw.types.recordings import IMPORTED, MOST_QUEUED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +32,12 @@ _STEPS: Final = (1, 3, 10, 30, 100)
 """Sizes to record, as multiples of a hundredth of the size that was recorded."""
 _NUMBER: Final = re.compile(r"[1-9]\d{0,11}")
 _INTERPRETER: Final = re.compile(r"(python|pypy|php)[\d.]*")
+_WAYS: Final = {
+    "annotate": "laws",
+    "record": "record at other sizes, and laws can be learnt",
+    "import": f"import traces of {ENOUGH_SIZES} sizes or more, each with its size, and laws can be learnt",
+}
+"""Verb of the command that leads to laws → what is said before it."""
 _NAMES: Final = {"time": "time", "allocated_bytes": "allocated", "allocated_blocks": "blocks", "events": "calls"}
 
 
@@ -119,12 +125,15 @@ def _run(run: Run) -> Document:
 def next_command(run: Run, sizes: Mapping[str, Sequence[float]]) -> str:
     """The command that leads from this run to laws: ``annotate`` where there are enough sizes, else a ``record``.
 
-    The number that stands in the command is varied; where several do, the largest.
+    The number that stands in the command is varied; where several do, the largest. Nobody knows how a trace that was
+    imported is recorded, so there it is an ``import`` of traces of other sizes, each with its size.
     """
     varied = {name: sorted(set(values)) for name, values in sizes.items() if len(set(values)) >= ENOUGH_SIZES}
     if varied:
         name, values = max(varied.items(), key=lambda item: len(item[1]))
         return f"perflaw annotate --at {name}={10 * values[-1]:g}"
+    if run.clock.name == IMPORTED:
+        return f"perflaw import --feature {next(iter(run.features), 'n')}=SIZE TRACE-OF-THAT-SIZE"
     words = list(run.command)
     if len(words) > 1 and _INTERPRETER.fullmatch(Path(words[0]).name):
         del words[0]
@@ -146,7 +155,7 @@ def show_text(page: Document, colour: bool, every: bool = False) -> str:
     parts = [_heading(page), tree_text(page, every), functions_text(page, colour, every)]
     if ALLOCATED in page["metrics"]:
         parts.append(sites_text(page, colour, every))
-    laws = "laws" if page["next"].startswith("perflaw annotate") else "record at other sizes, and laws can be learnt"
+    laws = next(words for verb, words in _WAYS.items() if page["next"].startswith(f"perflaw {verb} "))
     return "\n".join(filter(None, parts)) + f"\n{laws}:\n  {printable(page['next'])}\n"
 
 

@@ -115,12 +115,16 @@ EXACT_NS = 50.0
 """Error of the time of a single call on a real clock, at least."""
 
 
+IMPORTED: Final = "imported"
+"""Name of the clock of a trace that another tool recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """The clock of a run, and the cost of measuring."""
 
     name: str
-    """``perf_counter`` or ``fake``."""
+    """``perf_counter``, ``fake``, or ``imported``: the clock of another tool's trace."""
     tick_ns: int
     """Its smallest step."""
     event_ns: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from perflaw.types.documents import Document
 
 if TYPE_CHECKING:
-    from perflaw.report.notebook import Plot
+    from perflaw.report.drawing import Plot
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Answer(Sequence[T], Generic[T]):
         return self.text
 
     def _repr_html_(self) -> str:
-        from perflaw.report.notebook import html_table
+        from perflaw.report.tables import html_table
 
         return html_table(self.headings, self.rows)
 

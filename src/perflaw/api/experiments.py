@@ -13,7 +13,7 @@ from perflaw.api.frames import Frame
 from perflaw.api.reading import find_component, read_recordings
 
 if TYPE_CHECKING:
-    from perflaw.report.notebook import Plot
+    from perflaw.report.drawing import Plot
     from perflaw.store.experiment import Recording
     from perflaw.types import Annotation, CheckVerdict, Forecast
     from perflaw.types.profiles import Profile
@@ -114,6 +114,7 @@ class Experiment:
         """The law of each function's cost, ranked by share, or by cost at the point ``at``."""
         from perflaw.api.laws import learn_experiment
         from perflaw.report.annotations import annotations_text
+        from perflaw.report.plots import law_plot
         from perflaw.report.quantity import percent
 
         learnt = learn_experiment(self.name, self.chosen, at, metric)
@@ -125,7 +126,7 @@ class Experiment:
         headings = ["share", "function", f"{metric} per {_per(document)}", "grows as"]
         nouns = learnt.annotations
         text = annotations_text(document, False)
-        return Answer(nouns, document, text, headings, rows, lambda place: annotation_plot(nouns[place]))
+        return Answer(nouns, document, text, headings, rows, lambda place: law_plot(nouns[place]))
 
     def trend(self, *, at: Mapping[str, float] | None = None) -> Answer[Cluster]:
         """Clusters of places whose counts grow together, the costliest first."""
@@ -144,7 +145,7 @@ class Experiment:
         headings = ["rank", "place", "places", "share", "largest count"]
 
         def draw(place: int) -> Plot:
-            from perflaw.report.notebook import Series, line_plot
+            from perflaw.report.drawing import Series, line_plot
 
             cluster = clusters[place]
             feature = next(iter(view.matrix.features), "run")
@@ -176,7 +177,7 @@ class Experiment:
         rows = [[one.component.name, one.n, quantity(one.mean, unit), f"{one.cov:.2f}", one.cause] for one in nodes]
 
         def draw(place: int) -> Plot:
-            from perflaw.report.notebook import bar_plot
+            from perflaw.report.drawing import bar_plot
 
             bars = [(one.component.name, one.cov * one.mean) for one in found.patterns[place].nodes]
             return bar_plot(f"standard deviation below {rows[place][0]}", unit, bars)
@@ -200,7 +201,7 @@ class Experiment:
         ]
 
         def draw(place: int) -> Plot:
-            from perflaw.report.notebook import bar_plot
+            from perflaw.report.drawing import bar_plot
 
             groups = file.specs[place].spec.groups
             return bar_plot(
@@ -224,7 +225,7 @@ class Experiment:
         ]
 
         def draw(place: int) -> Plot:
-            from perflaw.report.notebook import bar_plot
+            from perflaw.report.drawing import bar_plot
 
             bars = [
                 (f"{row[1]} ({row[0]})", one["effect"]) for row, one in zip(rows, document["verdicts"], strict=True)
@@ -251,7 +252,7 @@ class Experiment:
         ]
 
         def draw(place: int) -> Plot:
-            from perflaw.report.notebook import bar_plot
+            from perflaw.report.drawing import bar_plot
 
             unit = forecasts[place].metric.unit
             bars = [(one.component.name, one.mean) for one in forecasts if one.of == forecasts[place].of]
@@ -268,20 +269,3 @@ def _per(document: Mapping[str, Any]) -> str:
 
 def _factor(effect: float | None) -> str:
     return f"{effect:.2f}" if effect is not None else "—"
-
-
-def annotation_plot(one: Annotation) -> Plot:
-    """The points of a function with its law and the band of its mean, over the first feature of the law."""
-    from perflaw.report.notebook import Series, bar_plot, line_plot
-
-    title = f"{one.component.name}: {one.metric.name}"
-    points, curve = one.points, next(iter(one.curves), None)
-    if not points or not curve:
-        return bar_plot(title, one.metric.unit, [(one.component.name, float(one.total))])
-    places = points.features.get(curve.feature, ())
-    known = [(x, y) for x, y in zip(places, points.y, strict=True) if x is not None] if places else []
-    series = [
-        Series("calls", [x for x, _ in known], [y for _, y in known]),
-        Series("law", curve.x, curve.mean, line=True, low=curve.mean_low, high=curve.mean_high),
-    ]
-    return line_plot(title, curve.feature, one.metric.unit, series)

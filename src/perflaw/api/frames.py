@@ -32,7 +32,7 @@ class Frame:
         return f"<{len(self)} rows of {', '.join(self.columns)}>"
 
     def _repr_html_(self) -> str:
-        from perflaw.report.notebook import html_table
+        from perflaw.report.tables import html_table
 
         return html_table(list(self.columns), list(zip(*self.columns.values(), strict=True)))
 

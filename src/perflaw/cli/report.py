@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +14,11 @@ from perflaw.cli.options import at_option, experiment_option, metric_option
 from perflaw.cli.pages import write_page
 from perflaw.cli.progress import QUIET, verbosity
 from perflaw.errors import StoreError, UsageError
+from perflaw.notices import progress
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
-    from perflaw.types import Annotation
+    from perflaw.report.plots import NamedPlot
 
 
 @click.command("report", short_help="write everything as one page for a browser")
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", default="report.html", show_default=True, metavar="FILE.html", help="File to write.")
 @click.option("--check", metavar="FILE.json", help="Show the verdicts that `perflaw check --json` wrote.")
 @click.option("--diff", metavar="FILE.json", help="Show the changes that `perflaw diff --json` wrote.")
-@click.option("--plots", metavar="DIR", help="Write the plot of each function's law there, as SVG and as PNG.")
+@click.option("--plots", metavar="DIR", help="Write every plot of the page there, as SVG and as PNG.")
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 def command(
     experiment: str,
@@ -58,29 +57,30 @@ def command(
     if verbosity() > QUIET:
         click.echo(f"wrote {output}: {counted(len(page.annotations), 'function')}{clusters}, {size / 1e6:.1f} MB")
     if plots:
-        click.echo(f"wrote {counted(write_plots(Path(plots), page.annotations), 'plot')} to {plots}")
+        from perflaw.report.plots import page_plots, plots_text
+
+        drawn = page_plots(page)
+        write_plots(Path(plots), drawn, f"{page.target} – plots of {experiment}")
+        click.echo(plots_text(drawn, plots))
     return 0
 
 
-def write_plots(folder: Path, annotations: Sequence[Annotation]) -> int:
-    """Write the plot of each law as ``NAME.svg`` and ``NAME.png``; their number. StoreError where that cannot be."""
-    from perflaw.api.experiments import annotation_plot
+def write_plots(folder: Path, plots: Sequence[NamedPlot], heading: str) -> None:
+    """Write each plot as ``NAME.svg`` and ``NAME.png``, and ``index.html``. StoreError where that cannot be."""
+    from perflaw.report.plots import plots_index
 
-    names: set[str] = set()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for one in annotations:
-            stem = re.sub(r"[^\w.-]+", "_", one.component.name).strip("._")[:100] or "function"
-            name = next(n for i in count(1) if (n := stem if i == 1 else f"{stem}-{i}").lower() not in names)
-            names.add(name.lower())
-            plot = annotation_plot(one)
-            plot.save(folder / f"{name}.svg")
-            (folder / f"{name}.png").write_bytes(_png_of(plot.svg))
+        with progress("drawing plots") as show:
+            for place, one in enumerate(plots, 1):
+                one.plot.save(folder / f"{one.name}.svg")
+                (folder / f"{one.name}.png").write_bytes(_png_of(one.plot.svg))
+                show(place / len(plots))
+        (folder / "index.html").write_text(plots_index(plots, heading), encoding="utf-8")
     except OSError as error:
         raise StoreError(
             f"{folder}: cannot be written", error.strerror or str(error), "--plots another/folder"
         ) from error
-    return len(names)
 
 
 def _png_of(svg: str) -> bytes:

@@ -211,7 +211,7 @@ def _plain(text: str) -> str:
 
 def plot(one: FunctionLaw, at: Point) -> str:
     """The law over its first feature, as SVG; empty where it depends on none."""
-    from perflaw.report.notebook import Series, line_plot
+    from perflaw.report.drawing import Series, line_plot
 
     cost = one.cost(at)
     ranges = one.ranges()

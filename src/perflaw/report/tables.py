@@ -1,7 +1,8 @@
-"""Tables without lines and texts in narrow columns, by Rich; plain text where the output is no terminal."""
+"""Tables without lines and texts in narrow columns, by Rich; plain text where the output is no terminal; HTML for notebooks."""
 
 from __future__ import annotations
 
+import html
 import io
 import os
 import re
@@ -178,3 +179,21 @@ def paragraph(text: str) -> str:
         text.strip(), line_width(), initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False
     )
     return "\n".join(lines) + "\n"
+
+
+MAX_HTML_ROWS: Final = 30
+"""Rows that a table in a notebook shows."""
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table as HTML; what is no text is written by ``str``. Further rows are counted.
+
+    >>> html_table(["n"], [["<b>"]])
+    '<table><thead><tr><th>n</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    head = "".join(f"<th>{html.escape(one)}</th>" for one in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows[:MAX_HTML_ROWS]
+    )
+    more = f"<p>{len(rows) - MAX_HTML_ROWS} more</p>" if len(rows) > MAX_HTML_ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

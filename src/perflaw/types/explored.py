@@ -160,6 +160,20 @@ class Surface:
 
 
 @dataclass(frozen=True, slots=True)
+class KnobCurve:
+    """What is expected of a metric along one knob, with the other knobs as in the best configuration."""
+
+    metric: str
+    """Name of the metric."""
+    knob: str
+    """Name of the knob."""
+    values: tuple[Value, ...]
+    """Settings of the knob that are allowed, in its order."""
+    expected: tuple[Estimate, ...]
+    """Expected value at each of them, with the credible interval of that mean."""
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something that a person should know before acting on the result."""
 
@@ -195,6 +209,8 @@ class StudyResult:
     """Law of each metric, the objective first."""
     surface: Surface | None = None
     """The objective over the two ordered knobs that matter most."""
+    curves: tuple[KnobCurve, ...] = field(default=(), metadata=OMITTED)
+    """Each metric along each knob, the objective first."""
     notices: tuple[Notice, ...] = field(default=(), metadata=stated(warnings=""))
     """Warnings, the most serious first."""
     unfinished: bool = False

@@ -28,7 +28,7 @@ from perflaw.learn.exploring.observations import (
     units,
     usable,
 )
-from perflaw.types.explored import Choice, Estimate, FrontPoint, Importance, Surface, TriedConfiguration
+from perflaw.types.explored import Choice, Estimate, FrontPoint, Importance, KnobCurve, Surface, TriedConfiguration
 from perflaw.types.studies import Configuration, Knob, StudyMetric, Trial, Value, configuration_key
 
 MIN_CONFIGURATIONS = 4
@@ -356,6 +356,29 @@ def surface(
         expected=_nested(expected, shape),
         numbers=_nested([tuple(trial.number for trial in cell) for cell in trials_of], shape),
     )
+
+
+def knob_curves(field: Field, space: ConfigurationSpace, best: Choice, seed: int) -> list[KnobCurve]:
+    """Return what the law expects of the field's metric along each knob, the others as in the best configuration.
+
+    Intervals are those of joint draws of the law, as in :func:`field_of`. Settings that constraints forbid are left out.
+    """
+    base = {**field.workload, **best.configuration}
+    several = {
+        knob.name: [level for level in levels_of(space, knob) if not space.valid({**base, knob.name: level})]
+        for knob in space.knobs
+    }
+    several = {name: levels for name, levels in several.items() if len(levels) > 1}
+    settings = [{**base, name: level} for name, levels in several.items() for level in levels]
+    if not settings:
+        return []
+    law, rng = field.law, np.random.default_rng([seed, field.distinct])
+    draws = law.scale.back(law.sample(units(settings, space), LAWS, rng, law.misfit()))
+    ends = iter(np.quantile(draws, [0.5, LOW, HIGH], axis=0).T.tolist())
+    return [
+        KnobCurve(field.metric.name, name, tuple(levels), tuple(Estimate(*next(ends)) for _ in levels))
+        for name, levels in several.items()
+    ]
 
 
 def _levels(space: ConfigurationSpace, knob: Knob, rows: Sequence[Trial]) -> list[Value]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from perflaw.learn.exploring.best import Field, choices, field_of, front, of_target, surface
+from perflaw.learn.exploring.best import Field, choices, field_of, front, knob_curves, of_target, surface
 from perflaw.learn.exploring.gaussian_process import one_thread
 from perflaw.learn.exploring.hidden_locks import Collapse, collapses
 from perflaw.learn.exploring.importance import ALPHA, importance
@@ -71,6 +71,9 @@ def study_result(
         importance=importances,
         laws=_laws(trials, space, metrics, importances, best),
         surface=surface(trials, space, field, best, first) if field and best else None,
+        curves=tuple(curve for each in fields.values() for curve in knob_curves(each, space, best, seed))
+        if best
+        else (),
         notices=notices(trials, space, objective, best, first, locks),
         unfinished=unfinished,
         ended=ended,

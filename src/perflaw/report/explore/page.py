@@ -90,6 +90,7 @@ def explore_data(result: StudyResult, seed: int = 0) -> Document:
         "warnings": stated["warnings"],
         "steps": list(words.next_steps(stated)),
         "trials": [_trial(trial, stated) for trial in stated["trials"]],
+        "curves": [document(curve) for curve in result.curves],
         "surface": _surface(stated) if stated["surface"] else None,
         "pareto": pareto if len(pareto) > 1 else [],
     }

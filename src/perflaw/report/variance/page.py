@@ -281,7 +281,7 @@ def screen(explanation: Explanation, beside: Mapping[str, Explanation], overhead
         ],
         "driven": driven,
         "contexts": contexts,
-        "deadlines": _deadlines(explanation) if explanation.deadlines or explanation.bounds else None,
+        "deadlines": deadlines_data(explanation) if explanation.deadlines or explanation.bounds else None,
         "exemplars": [_exemplar(exemplar, unit) for exemplar in explanation.exemplars],
         "perfetto": perfetto(explanation),
     }
@@ -351,7 +351,7 @@ def _beside(explanations: Mapping[str, Explanation]) -> Document:
     }
 
 
-def _deadlines(explanation: Explanation) -> Document:
+def deadlines_data(explanation: Explanation) -> Document:
     """The curve P(cost > d), recorded and by Chebyshev, and the deadlines of round probabilities."""
     unit, points = explanation.metric.unit, explanation.deadlines
     values = [point.deadline for point in points]

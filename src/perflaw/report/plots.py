@@ -21,6 +21,7 @@ from perflaw.report.variance.text import last_name, part_name
 from perflaw.types import Annotation
 from perflaw.types.documents import Document
 from perflaw.types.specifications import MinedSpec
+from perflaw.types.studies import Value
 from perflaw.types.variance import Explanation
 
 SUBJECTS: Final[Mapping[str, str]] = {
@@ -271,8 +272,8 @@ def _knob_plot(metric: Document, knob: Document, trials: Sequence[Document], cur
     words = not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in levels)
     places = {value: float(place) if words else float(value) for place, value in enumerate(levels)}
 
-    def at(value: object) -> float:
-        return places.get(value, math.nan) if words else float(value)  # type: ignore[arg-type, call-overload, no-any-return]
+    def at(value: Value) -> float:
+        return places.get(value, math.nan) if words else float(value)
 
     name, factor = knob["name"], metric["factor"]
     tried = [trial for trial in trials if name in trial["configuration"]]
@@ -290,9 +291,9 @@ def _front_plot(one: Document, other: Document, front: Sequence[Document], trial
 
     def column(metric: Document, point: Document) -> tuple[float, float, float]:
         low, high = point["intervals"][metric["name"]]
-        return tuple(value * metric["factor"] for value in (point["metrics"][metric["name"]], low, high))  # type: ignore[return-value]
+        return tuple(value * metric["factor"] for value in (point["metrics"][metric["name"]], low, high))
 
-    both = [trial for trial in trials if {one["name"], other["name"]} <= trial["metrics"].keys()]
+    both = [trial for trial in trials if None not in map(trial["metrics"].get, (one["name"], other["name"]))]
     x, x_low, x_high = zip(*(column(one, point) for point in front), strict=True)
     y, low, high = zip(*(column(other, point) for point in front), strict=True)
     series = [

@@ -106,23 +106,23 @@ def damage(folder: Path) -> None:
 
 
 def test_what_is_recorded_and_checked_meanwhile_appears_beside_what_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text("def f(n): return n\nf(1)\n")  # its page takes as little time as any
     with serving(tmp_path) as server:
         assert server.state("") == {"folder": str(tmp_path), "experiments": [], "checks": []}
-        run_perflaw(tmp_path, *RECORD, *COMMAND)
-        wait_for(lambda: server.state("")["experiments"] and server.row("default")["holds"] == "3 runs")
+        run_perflaw(tmp_path, "record", "--clock", "fake", "--", "app.py")
+        wait_for(lambda: server.state("")["experiments"] and server.row("default")["holds"] == "1 run")
         assert "as soon as it is made" in server.get("/experiments/default")[1]
         first = wait_for(lambda: server.state()["version"])
         status, page, headers = server.get("/experiments/default")
-        assert (status, f'data-version="{first}"' in page, "shifting." in page) == (200, True, True)
+        assert (status, f'data-version="{first}"' in page, "app.f" in page) == (200, True, True)
         # What has not changed is not sent again.
         assert server.get("/experiments/default", If_None_Match=headers["etag"])[:2] == (304, "")
         unchanged = server.get("/state")[2]["etag"]
         assert server.get("/state", If_None_Match=unchanged)[0] == 304
         damage(tmp_path)
-        run_perflaw(tmp_path, *RECORD, *COMMAND)
+        run_perflaw(tmp_path, "record", "--clock", "fake", "--", "app.py")
         keep_check(tmp_path / ".perflaw" / "default", "perf.law", {"verdicts": [], "runs": []})
-        wait_for(lambda: server.state()["version"] != first and server.row("default")["report"] == "up to date")
-        assert server.row("default")["holds"] == "6 runs"
+        wait_for(lambda: server.row("default")["holds"] == "2 runs" and server.state("")["checks"])
         assert [(one["experiment"], one["laws"]) for one in server.state("")["checks"]] == [("default", "perf.law")]
         assert server.get("/state", If_None_Match=unchanged)[0] == 200
         # A damaged experiment is an error of its own.
@@ -133,6 +133,18 @@ def test_what_is_recorded_and_checked_meanwhile_appears_beside_what_is_damaged(t
             assert server.get(f"/experiments/{name}")[0] == 200
             assert server.state(f"/experiments/{name}")["error"] == server.row(name)["error"]
         assert server.end(signal.SIGTERM) == 0
+
+
+@pytest.mark.slow
+def test_a_page_is_made_anew_with_what_is_recorded_meanwhile(tmp_path: Path) -> None:
+    run_perflaw(tmp_path, *RECORD, *COMMAND)
+    with serving(tmp_path) as server:
+        first = wait_for(lambda: server.state()["version"])
+        run_perflaw(tmp_path, *RECORD, *COMMAND)
+        wait_for(lambda: server.state()["version"] != first and server.row("default")["report"] == "up to date")
+        assert server.row("default")["holds"] == "6 runs"
+        shown = server.get("/experiments/default")[1].split('id="data">')[1].split("</script>")[0]
+        assert len(json.loads(shown)["header"]["runs"]) == 6
 
 
 def test_other_machines_show_the_token_and_foreign_names_are_refused(folder: Path) -> None:

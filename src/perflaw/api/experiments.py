@@ -114,7 +114,7 @@ class Experiment:
         """The law of each function's cost, ranked by share, or by cost at the point ``at``."""
         from perflaw.api.laws import learn_experiment
         from perflaw.report.annotations import annotations_text
-        from perflaw.report.plots import law_plot
+        from perflaw.report.plots import law_or_total
         from perflaw.report.quantity import percent
 
         learnt = learn_experiment(self.name, self.chosen, at, metric)
@@ -126,7 +126,7 @@ class Experiment:
         headings = ["share", "function", f"{metric} per {_per(document)}", "grows as"]
         nouns = learnt.annotations
         text = annotations_text(document, False)
-        return Answer(nouns, document, text, headings, rows, lambda place: law_plot(nouns[place]))
+        return Answer(nouns, document, text, headings, rows, lambda place: law_or_total(nouns[place]))
 
     def trend(self, *, at: Mapping[str, float] | None = None) -> Answer[Cluster]:
         """Clusters of places whose counts grow together, the costliest first."""

@@ -99,7 +99,8 @@ def _row(one: Document, key: str, part: float, far: Document, unit: str) -> Docu
 
 def _source(source: GrowthSource) -> Document:
     stated = document(source)
-    place = f"{words.short_path(stated['file'])}:{stated['line']}" if stated["line"] >= 0 else stated["file"]
+    line = f":{stated['line']}" if stated["line"] > 0 else ""
+    place = f"{words.short_path(stated['file'])}{line}" if stated["file"] else ""  # a program without debug information
     return {
         "place": place,
         "caller": stated["caller"],

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from itertools import accumulate, combinations, count, pairwise
 from typing import Final
 
+import numpy as np
+
+from perflaw.laws.evaluation import evaluate
 from perflaw.report.drawing import COLOURS, Plot, Series, bar_plot, heat_map, histogram, line_plot
 from perflaw.report.law_words import law_text
 from perflaw.report.mine.page import histogram_data
@@ -18,7 +21,7 @@ from perflaw.report.quantity import counted, percent, quantity, significant
 from perflaw.report.trend.view import TrendView, best_feature, title
 from perflaw.report.variance.page import LABELS, VarianceView, deadlines_data
 from perflaw.report.variance.text import last_name, part_name
-from perflaw.types import Annotation
+from perflaw.types import Annotation, Law
 from perflaw.types.documents import Document
 from perflaw.types.specifications import MinedSpec
 from perflaw.types.studies import Value
@@ -37,6 +40,8 @@ MAX_NAME: Final = 70
 """Characters of a file's name after its first word: the last ones of what the plot shows; 255 bytes are allowed."""
 MAX_CLUSTERS: Final = 150
 """Clusters that are drawn, as many as the page draws."""
+RUN_POINTS: Final = 60
+"""Intervals between the points of the law of a run."""
 MAX_BARS: Final = 20
 """Sources of variance, and shares of knobs, that a plot of bars holds."""
 MAX_LABELS: Final = 8
@@ -70,7 +75,9 @@ class NamedPlot:
 def page_plots(page: Page) -> list[NamedPlot]:
     """Every plot of a page, by subject. Variance is that of the page's first metric."""
     found: list[tuple[str, str, Plot]] = []  # subject, what it shows, the picture
-    found += (("law", one.component.name, law_plot(one)) for one in page.annotations)
+    found += (("law", one.component.name, plot) for one in page.annotations if (plot := law_plot(one)))
+    if not found and page.annotations:  # runs of one size
+        found.append(("law", "functions", _totals_plot(page.annotations)))
     if page.trend:
         found += (("cluster", *one) for one in _cluster_plots(page.trend))
     for view in page.variance[:1]:
@@ -121,12 +128,15 @@ def plots_index(plots: Sequence[NamedPlot], heading: str) -> str:
 # ---- Laws and clusters of lines.
 
 
-def law_plot(one: Annotation) -> Plot:
-    """The points of a function with its law and the interval of its mean, over the first feature of the law."""
+def law_plot(one: Annotation) -> Plot | None:
+    """The points of a function with its law and the interval of its mean, over the first feature of the law.
+
+    Where its calls have no law, that of a run; None where a run has none either.
+    """
     heading = f"{one.component.name}: {one.metric.name}"
     points, curve = one.points, next(iter(one.curves), None)
     if not points or not curve:
-        return bar_plot(heading, one.metric.unit, [(one.component.name, float(one.total))])
+        return _run_law_plot(f"{heading} per run", one.metric.unit, one.run_law) if one.run_law else None
     places = points.features.get(curve.feature, ())
     known = [(x, y) for x, y in zip(places, points.y, strict=True) if x is not None] if places else []
     series = [
@@ -134,6 +144,29 @@ def law_plot(one: Annotation) -> Plot:
         Series("law", curve.x, curve.mean, line=True, low=curve.mean_low, high=curve.mean_high),
     ]
     return line_plot(heading, curve.feature, one.metric.unit, series)
+
+
+def law_or_total(one: Annotation) -> Plot:
+    """The same, or else the cost of all runs together."""
+    return law_plot(one) or _totals_plot([one])
+
+
+def _totals_plot(annotations: Sequence[Annotation]) -> Plot:
+    """The cost of functions in all runs together, the costliest first."""
+    metric = annotations[0].metric
+    ordered = sorted(annotations, key=lambda one: -one.total)[:MAX_BARS]
+    return bar_plot(metric.name, metric.unit, [(last_name(one.component.name), float(one.total)) for one in ordered])
+
+
+def _run_law_plot(heading: str, unit: str, law: Law) -> Plot | None:
+    """The law of a run from the smallest size recorded to ten times the largest, if it has one feature."""
+    if len(law.features) != 1:
+        return None
+    [feature] = law.features
+    low, high = law.range[feature]
+    sizes = [low + (10 * high - low) * (place / RUN_POINTS) ** 2 for place in range(RUN_POINTS + 1)]
+    means = np.broadcast_to(evaluate(law.mean, {feature: np.array(sizes)}), len(sizes))
+    return line_plot(heading, feature, unit, [Series("law of a run", sizes, means.tolist(), line=True)])
 
 
 def _cluster_plots(view: TrendView) -> Iterator[tuple[str, Plot]]:

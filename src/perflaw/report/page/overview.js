@@ -22,7 +22,7 @@ function mattersCard() {
     element("td", { class: "number then" }, element("span", { class: "share" }, bar(row.share), row.then)), element("td", { class: "number" }, predictedText(row.cost))));
   return tile(`What matters at ${matters.point}`, "matters",
     element("p", null, "A run then costs ", element("b", { class: "asked" }, matters.whole), element("span", { class: "quiet" }, ` ${matters.interval}`), ` of ${matters.metric}; the largest recorded ${matters.recorded}.`),
-    matters.sources.length ? element("ul", { class: "sources" }, matters.sources.map((one) => element("li", null, element("b", null, one.share), " below ", named("code", null, one.place), ", where ", named("span", null, one.caller), " calls ", named("span", null, one.callee), ` ${one.growth}`))) : "",
+    matters.sources.length ? element("ul", { class: "sources" }, matters.sources.map((one) => element("li", null, element("b", null, one.share), ...(one.place ? [" below ", named("code", null, one.place), ", where "] : [" where "]), named("span", null, one.caller), " calls ", named("span", null, one.callee), ` ${one.growth}`))) : "",
     rows.length ? scrolled("Functions and their part of a larger run", element("table", { class: "plain" }, element("thead", null, element("tr", null, ["function", "grows as", "part now", "part then", "cost then"].map((text, i) => element("th", { scope: "col", class: i ? "number" : null }, text)))), element("tbody", null, rows))) : element("p", null, "No single function stands out."),
     matters.around ? named("p", { class: "small quiet" }, matters.around) : "", further("components", `all ${counted(report.rows.length, "function")}`));
 }

@@ -1,4 +1,5 @@
-/* Works, says so, and hangs: hangs deadlock|read|spin|threads|deaf. In the last case no signal but SIGKILL reaches it. */
+/* Works, says so, and hangs: hangs deadlock|read|spin|threads|deaf|counts. Where it is deaf, no signal but SIGKILL reaches it. It
+ * counts for 2.5 s how often it is interrupted. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,10 @@ static void *spin(void *unused) {
     return unused;
 }
 
+static volatile int interrupts;
+
+static void interrupted(int number) { interrupts += number == SIGINT; }
+
 int main(int count, char **words) {
     const char *how = words[count - 1];
     char byte;
@@ -32,11 +37,16 @@ int main(int count, char **words) {
     sigset_t all;
     alarm(60);
     int sum = work(1000);
+    if (!strcmp(how, "counts")) signal(SIGINT, interrupted);
     puts("hangs");
     fflush(stdout);
     if (!strcmp(how, "deadlock")) pthread_mutex_lock(&lock), pthread_mutex_lock(&lock);
     if (!strcmp(how, "read") && !pipe(ends)) return (int)read(ends[0], &byte, 1) + sum;
     if (!strcmp(how, "spin")) spin(NULL);
+    if (!strcmp(how, "counts")) {
+        for (int at = 0; at < 25; at++) usleep(100000);
+        return printf("%d interrupts\n", interrupts) < 0;
+    }
     if (!strcmp(how, "deaf")) {
         sigfillset(&all);
         sigprocmask(SIG_BLOCK, &all, NULL);

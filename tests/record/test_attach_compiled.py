@@ -242,6 +242,34 @@ def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_
         recorder.send_signal(signal.SIGINT)
 
 
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_loop_back_to_the_first_instructions_is_one_call(perflaw: Run, compiler: str, tmp_path: Path) -> None:
+    """One thread is in such a loop all the time, and what it is in is left as it is; others come and go."""
+    with running(built(tmp_path, "heads.c", "-O2", compiler=compiler), "serve") as process:
+        before = code(process)
+        for _ in range(2):
+            said = perflaw("attach", process.pid, "--seconds", "0.3", "--exclude", "main").stderr
+            assert "spin (a thread was in its first instructions, or in a loop back to them" in said.replace("\n", " ")
+            assert code(process) == before
+    for recording in recordings(tmp_path):
+        counted = calls(recording)
+        rounds = counted["round_of_all"]
+        assert rounds > 100
+        each = {
+            "step": 1,
+            "last": 1,
+            "length": 1,
+            "tail": 1,
+            "ping": 4,
+            "pong": 3,
+            "to_first": 11,
+            "to_second": 1,
+            "nested": 1,
+        }
+        # A round may be open when the recording begins, and when it ends.
+        assert all(abs(counted[name] - times * rounds) <= 2 * times for name, times in each.items()), counted
+
+
 def test_what_completed_is_kept_when_the_program_is_killed(perflaw: Run, busy: Path, tmp_path: Path) -> None:
     with running(busy) as process, attached(process, tmp_path) as recorder:
         time.sleep(0.3)

@@ -86,6 +86,13 @@ def test_exceptions_pass_what_is_recorded_and_what_they_could_not_pass_is_refuse
     assert "jumps_first (it begins with a jump, which Frida" in refused(recording)
 
 
+def test_functions_with_a_loop_back_to_their_first_instructions_are_refused(tmp_path: Path) -> None:
+    chosen = ("step", "to_first", "to_second", "nested", "ping", "pong")
+    (recording,) = recorded(tmp_path, built(tmp_path, "heads.c", "-O2"), 20, select=chosen, native="frida")
+    assert calls(recording) == {"step": 20, "ping": 80, "pong": 60}
+    assert "nested, to_first, to_second (a loop back to its first instructions, each turn of" in refused(recording)
+
+
 def test_arguments_are_features_but_for_those_in_vector_registers(tmp_path: Path) -> None:
     (recording,) = recorded(tmp_path, compiled(tmp_path, FEATURES), native="frida")
     found = {(row[1], row[2]) for row in recording.tables()["features"]}

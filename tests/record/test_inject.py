@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from perflaw.errors import TargetError
+from perflaw.record.compiled.inject.tables import module_patches
+from perflaw.record.compiled.selection import functions
 from perflaw.record.launch import Launch
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
@@ -20,6 +23,15 @@ from tests.record.test_hooks import HOOKS, PROGRAMS, build_id_of, built, calls, 
 
 UNRECORDED = ("main", "from_nowhere", "work", "threads", "forks", "signals", "leaver", "other_stack")
 """Functions of jumps.c that have no hooks in the tests of hooks."""
+
+REFUSED_HEADS = ("unlikely", "far", "with_calls", "by_table")
+"""Functions of heads.c with loops that cannot be moved."""
+EXPECTED_HEADS = {
+    "round_of_all": 50, "step": 50, "last": 50, "length": 50, "tail": 50, "ping": 200, "pong": 150, "to_first": 550,
+    "to_second": 50, "nested": 50,
+}  # fmt: skip
+"""Calls of heads.c in 50 rounds; of ``to_first``, ten more are made by ``with_calls``."""
+SELECTED_HEADS = (*EXPECTED_HEADS, *REFUSED_HEADS, "spin")
 
 
 @pytest.fixture(scope="module", params=["gcc -O0", "gcc -O2", "gcc -O2 -no-pie", "clang -O2"])
@@ -69,6 +81,39 @@ def test_functions_that_jump_to_one_another_return_together(tmp_path: Path) -> N
     (recording,) = recorded(tmp_path, program, "tails", 50, exclude=("main",))
     assert paths(recording) == {"/first": 50, "/first/second": 50, "/first/second/third": 50}
     assert opened(recording) == 0
+
+
+def compiled_heads(folder: Path, compiler: str, *flags: str) -> Path:
+    return built(folder, "heads.c", "-O2", *flags, compiler=compiler)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(
+    "flags", [(), ("-no-pie", "-fno-pie"), ("-fcf-protection=full",)], ids=["pie", "no-pie", "endbr"]
+)
+def test_a_loop_back_to_the_first_instructions_is_one_call(
+    compiler: str, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = compiled_heads(tmp_path, compiler, *flags)
+    (recording,) = recorded(tmp_path, program, 50, select=SELECTED_HEADS)
+    assert calls(recording) == EXPECTED_HEADS
+    assert opened(recording) == 0
+    patches = module_patches(program)
+    offsets = {min(names): offset for offset, (_, names) in functions(program).items()}
+    refused = {name: patches.refusals[offsets[name]] for name in REFUSED_HEADS}
+    assert set(refused.values()) == {"a loop back to its first instruction that cannot be moved"}
+    loops = dict(zip(*(patches.patches[column].tolist() for column in ("offset", "loop")), strict=True))
+    assert all(loops[offsets[name]] for name in ("to_first", "to_second", "nested", "spin"))
+    assert not any(loops[offsets[name]] for name in ("ping", "pong", "step"))
+
+
+def test_functions_that_jump_to_one_another_have_the_calls_that_hooks_tell_of(tmp_path: Path) -> None:
+    by_hooks, by_injection = tmp_path / "hooks", tmp_path / "inject"
+    for folder, flags in ((by_hooks, (HOOKS,)), (by_injection, ())):
+        folder.mkdir()
+        recorded(folder, compiled_heads(folder, "gcc", *flags), 5, select=("ping", "pong"))
+    found = [calls(open_experiment("hooks", folder).recordings()[0]) for folder in (by_hooks, by_injection)]
+    assert found == [{"ping": 20, "pong": 15}] * 2
 
 
 def test_threads_are_counted_exactly(jumps: Path, tmp_path: Path) -> None:
@@ -311,3 +356,21 @@ def test_a_signal_to_the_recorder_ends_a_program_that_hangs(
     [recording] = open_experiment("default", tmp_path).recordings()
     assert recording.run.ended == f"killed by {ended.name}"
     assert calls(recording)["leaf"] >= 1000
+
+
+@pytest.mark.parametrize("by", ["terminal", "kill"])
+def test_a_program_in_a_terminal_gets_each_interrupt_once(by: str, tmp_path: Path) -> None:
+    """Ctrl-C reaches the program and the recorder, ``kill`` the recorder alone, also in the terminal's foreground."""
+    leader, terminal = os.openpty()
+    program = str(built(tmp_path, "hangs.c", "-O2"))
+    words = ["setsid", "--ctty", sys.executable, "-m", "perflaw", "record", "--", program, "counts"]
+    with subprocess.Popen(words, cwd=tmp_path, stdin=terminal, stdout=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdout and recorder.stdout.readline() == "hangs\n"
+        if by == "terminal":
+            os.write(leader, b"\x03")
+        else:
+            recorder.send_signal(signal.SIGINT)
+        assert recorder.communicate(timeout=30)[0].startswith("1 interrupts\n")
+    for end in (leader, terminal):
+        os.close(end)
+    assert recorder.returncode == 128 + signal.SIGINT

@@ -26,7 +26,7 @@ typedef struct Patch {
     uint64_t offset; /* of the function, from where the file is loaded */
     uint32_t first_byte, first_fixup;
     uint8_t original, displaced; /* bytes: overwritten in the function, and of the code that does the same elsewhere */
-    uint8_t fixups, unused[5];
+    uint8_t fixups, loop, unused[4]; /* loop: bytes from the function's first on that jump back to what is overwritten; or 0 */
 } Patch;
 /* A number of four bytes in displaced code that depends on where the file and the code are. */
 typedef struct Fixup {
@@ -206,7 +206,7 @@ static const char *make_stubs(const Given *given) {
 
 static Jump jump_to(const char *stub, const Given *given, const Patch *patch) {
     const char *function = given->module->base + patch->offset;
-    Jump jump = {.address = (uintptr_t)function, .size = patch->original};
+    Jump jump = {.address = (uintptr_t)function, .size = patch->original, .loop = patch->loop};
     int32_t distance = (int32_t)(stub + STUB_CODE - function - JUMP_BYTES);
     memcpy(jump.original, given->bytes + patch->first_byte, patch->original);
     memset(jump.jump, 0xcc, patch->original); /* int3 */

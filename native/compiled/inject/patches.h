@@ -32,7 +32,7 @@ typedef struct Module {
 /* The bytes that a function begins with, and those that make it jump to its stub. */
 typedef struct Jump {
     uint64_t address;
-    uint32_t size, unused;
+    uint32_t size, loop; /* loop: bytes from there on that must not be executed while the jump is written; 0: no more than `size` */
     char original[MAX_JUMP], jump[MAX_JUMP];
 } Jump;
 /* Writes the jumps of a module. NULL, or why that cannot be. */

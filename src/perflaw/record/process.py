@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
@@ -23,12 +24,15 @@ from perflaw.errors import DataError, StoreError
 from perflaw.record.machine import stat_of
 from perflaw.record.output_tee import FIRST, LAST
 from perflaw.record.plan import OutputPattern
+from perflaw.record.tree.core import load
 from perflaw.store.features import STREAMS, find_number, output_path, read_output
 
 RELAYED: Final = (signal.SIGTERM, signal.SIGHUP)
 """Signals that reach the recorder alone, so it passes them on. Ctrl-C reaches the program too: same process group."""
 INTERRUPT_S: Final = 1.0
 """Seconds that the program has to end after SIGINT, before it is told that the recorder has got it."""
+_INTERRUPTS: Final = {"core_watch_interrupts": (ctypes.c_int,), "core_interrupted_by_terminal": (ctypes.c_int,)}
+"""The functions of native/core/base/interrupt.h."""
 _GROUP, _FOREGROUND = 2, 5
 """Places of a process's group, and of the group that its terminal sends Ctrl-C to, among the fields of its state."""
 
@@ -36,8 +40,8 @@ _GROUP, _FOREGROUND = 2, 5
 class SignalRelay:
     """While entered, a signal to the recorder goes to the program, and the recorder stays to keep what was recorded.
 
-    SIGINT is sent by terminals and by some tools to the whole group of processes, by others to the recorder alone. Nobody
-    can see which it was, so the program gets it from the recorder where no terminal sent it and the program does not end.
+    SIGINT is sent by terminals and by some tools to the whole group of processes, by others to the recorder alone. Only that
+    a terminal sent it can be seen. Where none did, and the program does not end, the recorder sends it to the program.
 
     A second SIGTERM while the program holds the first one back, because it hangs where no signal reaches it, ends the
     program by SIGKILL. A second signal after the program has ended has its usual effect: nothing that the recorder still
@@ -52,6 +56,13 @@ class SignalRelay:
         self.ended = False
         """Whether the program has ended, or is no longer recorded; set by whoever saves the recording."""
         self._previous: dict[int, Any] = {}
+        self._library: ctypes.CDLL | None = None
+
+    def tell_senders_by(self, library: Path) -> None:
+        """Have the native core tell who sends SIGINT; call this while entered. Else it counts whether a terminal may do so."""
+        loaded = load(library, _INTERRUPTS)
+        if not loaded.core_watch_interrupts():
+            self._library = loaded
 
     def __enter__(self) -> SignalRelay:
         for number in (signal.SIGINT, *RELAYED):
@@ -70,7 +81,8 @@ class SignalRelay:
             return
         insists = number == self.received == signal.SIGTERM
         self.received = number
-        if number == signal.SIGINT and not _is_in_foreground():
+        is_told = self._library.core_interrupted_by_terminal() if self._library else -1
+        if number == signal.SIGINT and not (_is_in_foreground() if is_told < 0 else is_told):
             self._interrupted_at = time.monotonic()
         if number in RELAYED and self.process is not None:
             held_back = insists and _holds_back(self.process.pid, number)

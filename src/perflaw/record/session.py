@@ -25,6 +25,7 @@ from perflaw.record.machine import MachineMeter
 from perflaw.record.manifest import Execution
 from perflaw.record.plan import Plan, PlannedRun
 from perflaw.record.process import KeptOutput, SignalRelay, StandardInput, TimeLimit, printed_features
+from perflaw.record.python.native_reader import NativeReader
 from perflaw.record.run_features import run_features
 from perflaw.record.saving import Outcome, RunContext, save_recording
 from perflaw.record.secrets import MASK, is_random, is_secret, masked
@@ -79,6 +80,8 @@ def record_run(
     reader = tracer.reader(spool, seed)
     reader.paths = PATHS in settings.collect
     with SignalRelay() as relay, claim, _probe_session(folder, seed, settings) as probes:
+        if isinstance(reader, NativeReader):
+            relay.tell_senders_by(reader.library)
         env = tracer.environment(launch, settings.for_tracer(spool, seed)) | (probes.environment() if probes else {})
         output = KeptOutput(folder) if settings.keep_output or settings.outputs else None
         steps = [reader.step, probes.step] if probes else [reader.step]

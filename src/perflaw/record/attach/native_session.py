@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from perflaw.errors import TargetError
 from perflaw.record.attach.directory import build_of, free_agent, left_behind
 from perflaw.record.attach.injection import start_thread
-from perflaw.record.attach.patching import JUMP, Patching
+from perflaw.record.attach.patching import JUMP, NEVER_LEFT, Patching
 from perflaw.record.attach.process import NativeProgram, image_of, mapped_files
 from perflaw.record.attach.session import (
     END_S,
@@ -38,7 +39,7 @@ from perflaw.record.attach.session import (
     read_until,
 )
 from perflaw.record.compiled.branches import require_branches
-from perflaw.record.compiled.hooks import HooksReader, injecting_tracer
+from perflaw.record.compiled.hooks import HooksReader, HooksTracer, injecting_tracer
 from perflaw.record.compiled.inject.choice import LIBRARIES
 from perflaw.record.compiled.selection import Globs
 from perflaw.record.machine import stat_of
@@ -107,6 +108,7 @@ def record_native(
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
                     patching.enable()
+                    _refuse(tracer, program.pid, patching.left_out)
                     (spool / "written").touch()  # from now on what the jumps lead to records
                     follow = partial(_follow, spool, image, patching, opened)
                     cpu_ns = read_on(reader, program.pid, relay, seconds, follow)
@@ -123,6 +125,18 @@ def record_native(
         stopped_ms = max(thread.stopped_ms, *(jumps.stopped_ms for jumps in (patching, earlier, *opened)))
         context = RunContext(claim, tracer, settings, features)
         return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
+
+
+def _refuse(tracer: HooksTracer, pid: int, addresses: Sequence[int]) -> None:
+    """Say of functions whose jumps could not be written that they are not recorded."""
+    if not addresses or not tracer.answerer.injection:
+        return
+    places = sorted((base, Path(name)) for name, base in mapped_files(pid).items())
+    for address in addresses:
+        at = bisect_right(places, address, key=lambda place: place[0]) - 1
+        if at >= 0:
+            base, module = places[at]
+            tracer.answerer.injection.refuse(module.resolve(), {address - base: NEVER_LEFT})
 
 
 def _jumps(reader: HooksReader, spool: Path, pid: int) -> NDArray[np.void]:

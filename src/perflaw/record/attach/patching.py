@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
@@ -17,8 +17,12 @@ from perflaw.errors import TargetError
 from perflaw.record.attach.injection import StoppedThread, Unusable, ask_to_stop, stopped_thread
 from perflaw.record.attach.process import ended
 
-JUMP: Final = np.dtype([("address", "<u8"), ("size", "<u4"), ("unused", "<u4"), ("original", "V24"), ("jump", "V24")])
+JUMP: Final = np.dtype([("address", "<u8"), ("size", "<u4"), ("loop", "<u4"), ("original", "V24"), ("jump", "V24")])
 """``Jump`` of native/compiled/inject/patches.h."""
+NEVER_LEFT: Final = (
+    "a thread was in its first instructions, or in a loop back to them, whenever the threads were stopped"
+)
+"""Why a jump was not written."""
 _GAP: Final = 1 << 16
 """Bytes between jumps that are written at once."""
 _STEPS: Final = 64
@@ -26,7 +30,7 @@ _STEPS: Final = 64
 _PAGES: Final = 1024
 """Pages of code that are changed while the threads are stopped once: about 3 ms."""
 _TRIES, _PAUSE_S = 20, 0.005
-"""A function that a signal handler has interrupted in its first instructions is tried again so often, after this time."""
+"""A function in whose first instructions, or loop back to them, a thread is is tried again so often, after this time."""
 _MAX_STACK: Final = 1 << 24
 """Bytes of a thread's stack that are searched for such functions."""
 
@@ -41,6 +45,8 @@ class Patching:
     """Rows ``JUMP``, in order of address."""
     stopped_ms: float = 0.0
     """How long its threads were stopped, at most."""
+    left_out: list[int] = field(default_factory=list)
+    """Addresses of functions whose jumps were not written, because a thread was in them."""
 
     def enable(self) -> None:
         """Write the jumps. Threads that are within the bytes to be overwritten leave them first."""
@@ -60,6 +66,7 @@ class Patching:
                 time.sleep(_PAUSE_S)
             self.stopped_ms = max(self.stopped_ms, batch.stopped_ms)
         self.rows = np.concatenate([np.empty(0, JUMP), *(batch.rows for batch in batches)])
+        self.left_out += [address for batch in batches for address in batch.left_out]
 
     def _batches(self) -> list[Patching]:
         """The jumps in batches of which each changes so many pages at most."""
@@ -70,7 +77,7 @@ class Patching:
         return [Patching(self.pid, rows) for rows in np.split(self.rows, breaks)]
 
     def _try_to_write(self, column: Literal["jump", "original"], last: bool) -> bool:
-        """Whether it is done. If it is the last try, functions that a handler has interrupted stay as they are."""
+        """Whether it is done. If it is the last try, functions that a thread is in stay as they are."""
         with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file:
             memory = file.fileno()
             prepared = self._prepared(memory, column)
@@ -83,6 +90,7 @@ class Patching:
                     if interrupted.any():
                         if not last:
                             return False
+                        self.left_out += self.rows["address"][interrupted].tolist()
                         self.rows = self.rows[~interrupted]
                         prepared = self._prepared(memory, column)
                 for part, before, block in prepared:
@@ -95,17 +103,21 @@ class Patching:
         return True
 
     def _interrupted(self, threads: list[StoppedThread], memory: int) -> NDArray[np.bool_]:
-        """Which functions a thread will go on in between the first and the last byte of a jump, when a signal handler returns.
+        """The functions in which a thread would come to within a jump, or take a turn of a loop for a call.
 
-        The kernel has put the place where it goes on to the thread's stack. No call returns to there.
+        It is there, or goes on there when a signal handler returns: the kernel has put the place where it does on the thread's
+        stack, and no call returns to there.
         """
-        first, sizes = self.rows["address"].astype(np.int64), self.rows["size"].astype(np.int64)
-        found = np.zeros(len(first), np.bool_)
+        first, loops = self.rows["address"].astype(np.int64), self.rows["loop"].astype(np.int64)
+        sizes, found = np.maximum(self.rows["size"], loops), np.zeros(len(first), np.bool_)
         spans = [span for span, rights in _mappings(self.pid) if "w" in rights]
-        for words in (_stack_words(thread, memory, spans) for thread in threads):
-            near = words[(words > first[0]) & (words < first[-1] + sizes[-1])]
-            at = np.searchsorted(first, near, "left") - 1
-            found[at[near - first[at] < sizes[at]]] = True
+        places = np.array([thread.place() for thread in threads], np.int64)
+        for words in (places, *(_stack_words(thread, memory, spans) for thread in threads)):
+            near = words[(words >= first[0]) & (words < first[-1] + sizes[-1])]
+            at = np.searchsorted(first, near, "right") - 1
+            inside = near - first[at]
+            # A thread that is at the first instruction may begin a turn of a loop; on the stack, that may be a pointer to it.
+            found[at[(inside < sizes[at]) & ((inside > 0) | ((loops[at] > 0) & (words is places)))]] = True
         return found
 
     def _prepared(self, memory: int, column: str) -> list[tuple[NDArray[np.void], bytes, bytes]]:
@@ -144,6 +156,8 @@ class Patching:
             address = thread.place()
             at = int(np.searchsorted(self.rows["address"], address, "right")) - 1
             if at < 0 or not 0 < address - int(self.rows["address"][at]) < int(self.rows["size"][at]):
+                return
+            if self.rows["loop"][at]:  # the loop may be long, and is looked at later
                 return
             thread.step()
         raise TargetError(f"process {self.pid}", "a thread does not leave the beginning of a function", "try it again")

@@ -17,11 +17,11 @@ from typing import Any, Final
 import numpy as np
 
 from perflaw.errors import TargetError
-from perflaw.record.compiled.code import code_of, entry_points
+from perflaw.record.compiled.code import code_of, cold_parts, entry_points
 from perflaw.record.compiled.elf import libraries, open_elf
 from perflaw.record.compiled.inject.choice import Injection
-from perflaw.record.compiled.inject.relocation import WINDOW, FixupKind, Unpatchable, patch_of
-from perflaw.record.compiled.inject.tables import module_patches
+from perflaw.record.compiled.inject.relocation import WINDOW, FixupKind, Unpatchable
+from perflaw.record.compiled.inject.tables import module_patches, patch_at
 
 NAME: Final = "frida"
 """Name of the tracer, of the extra that it needs, and of the question that a program asks."""
@@ -31,6 +31,7 @@ INSTALL: Final = "pip install 'perflaw[frida]'"
 _FAR: Final = "there is no room near it for Frida's code"
 _IMMOVABLE: Final = "Frida cannot move its first instructions"
 _CALLS_FIRST: Final = "a call in its first bytes, which Frida moves to where no exception finds a handler"
+_LOOPS: Final = "a loop back to its first instructions, each turn of which Frida would tell as a call"
 _JUMPS_FIRST: Final = "it begins with a jump, which Frida follows to another function"
 
 _LONG_JUMPS: Final = frozenset({"longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"})
@@ -158,21 +159,23 @@ def _unsuitable(module: Path, chosen: frozenset[int]) -> dict[int, str]:
     patches, refused = module_patches(module), dict[int, str]()
     with open_elf(module) as elf:
         assert elf is not None  # it has functions
-        code, sizes = code_of(elf), entry_points(elf)
+        code, sizes, cold = code_of(elf), entry_points(elf), cold_parts(elf)
         for row in patches.patches[np.isin(patches.patches["offset"], np.fromiter(chosen, np.uint64))]:
             address = int(row["offset"]) + elf.base
             original = code.at(address, int(row["original"]))
-            kinds = patches.fixups["kind"][row["first_fixup"] :][: row["fixups"]]
+            kinds, loop = patches.fixups["kind"][row["first_fixup"] :][: row["fixups"]], int(row["loop"])
             if original.startswith(_LANDING):  # which Frida leaves there, and jumps behind it
-                address += len(_LANDING)
-                found = code.at(address, min(sizes[address - len(_LANDING)] or WINDOW, WINDOW) - len(_LANDING))
+                function = range(address + len(_LANDING), address + (sizes[address] or WINDOW))
                 try:
-                    patch = patch_of(found, address, code.named(address + 1, address + len(found)))
+                    patch = patch_at(code, function, cold.get(address, ()))
                 except Unpatchable as reason:
                     refused[int(row["offset"])] = str(reason)
                     continue
-                original, kinds = patch.original, np.array([one.kind for one in patch.fixups])
-            if FixupKind.LOW_HALF in kinds:
+                assert patch is not None  # it has the code that the table was made of
+                original, kinds, loop = patch.original, np.array([one.kind for one in patch.fixups]), patch.loop
+            if loop:
+                refused[int(row["offset"])] = _LOOPS
+            elif FixupKind.LOW_HALF in kinds:
                 refused[int(row["offset"])] = _CALLS_FIRST
             elif original.startswith(_JUMPS):
                 refused[int(row["offset"])] = _JUMPS_FIRST

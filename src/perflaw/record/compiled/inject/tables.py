@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -22,14 +22,22 @@ from numpy.typing import NDArray
 from perflaw.record.cache import keep, read_kept
 from perflaw.record.compiled import code as code_module
 from perflaw.record.compiled import elf as elf_module
-from perflaw.record.compiled.code import code_of, entry_points
+from perflaw.record.compiled.code import Code, code_of, cold_parts, entry_points
 from perflaw.record.compiled.elf import Elf, open_elf
-from perflaw.record.compiled.inject.relocation import BRANCH_INTO, WINDOW, Patch, Unpatchable, patch_of
+from perflaw.record.compiled.inject.relocation import (
+    BRANCH_INTO,
+    LOOP_WINDOW,
+    WINDOW,
+    Named,
+    Patch,
+    Unpatchable,
+    patch_of,
+)
 
 HEAD: Final = np.dtype([("magic", "<u8"), ("patches", "<u4"), ("fixups", "<u4"), ("bytes", "<u4"), ("unused", "<u4")])
 PATCH: Final = np.dtype(
     [("offset", "<u8"), ("first_byte", "<u4"), ("first_fixup", "<u4"), ("original", "u1"), ("relocated", "u1"),
-     ("fixups", "u1"), ("unused", "V5")]
+     ("fixups", "u1"), ("loop", "u1"), ("unused", "V4")]
 )  # fmt: skip
 FIXUP: Final = np.dtype([("target", "<u8"), ("at", "u1"), ("kind", "u1"), ("behind", "u1"), ("unused", "V5")])
 _MAGIC: Final = int.from_bytes(b"FPRFPAT1", "little")
@@ -112,24 +120,42 @@ def _version() -> str:
 
 def _make(elf: Elf) -> ModulePatches:
     """The patches of a file, from its code."""
-    code, sizes, base = code_of(elf), entry_points(elf), elf.base
+    code, sizes, cold, base = code_of(elf), entry_points(elf), cold_parts(elf), elf.base
     starts = sorted(sizes)
     patches: list[Patch] = []
     refused: dict[int, str] = {}
     for number, address in enumerate(starts):
         after = starts[number + 1 : number + 2]
-        limit = min(sizes[address] or WINDOW, WINDOW, *(next_ - address for next_ in after if not sizes[address]))
-        found = code.at(address, limit)
-        if not found:
-            continue
+        size = sizes[address] or min([WINDOW, *(next_ - address for next_ in after)])
         try:
-            patch = patch_of(found, address, code.named(address + 1, address + len(found)))
-            if after and after[0] < address + len(patch.original):
-                raise Unpatchable(BRANCH_INTO)
-            patches.append(patch)
+            if patch := patch_at(code, range(address, address + size), cold.get(address, ())):
+                if after and after[0] < address + len(patch.original):
+                    raise Unpatchable(BRANCH_INTO)
+                patches.append(patch)
         except Unpatchable as reason:
             refused[address - base] = str(reason)
     return _arrays(patches, refused, base)
+
+
+def patch_at(code: Code, function: range, cold: Sequence[range] = ()) -> Patch | None:
+    """The patch of a function of a file; None if the file has no code there. Unpatchable says why there can be none.
+
+    ``cold``: where more of its code is.
+    """
+    address, found = function.start, code.at(function.start, min(len(function), LOOP_WINDOW))
+    if not found:
+        return None
+    behind, targets = code.named(address, address + len(found))
+    is_own = np.zeros(len(behind), np.bool_)
+    for part in (function, *cold):
+        is_own |= (behind > part.start) & (behind <= part.stop)
+    chosen = is_own | (targets > address)  # others that name its beginning call it
+    named = [
+        Named(after, target, own and not code.is_call(after))
+        for after, target, own in zip(*(each[chosen].tolist() for each in (behind, targets, is_own)), strict=True)
+    ]
+    named += [Named(0, target, True) for target in code.table_targets(function)]
+    return patch_of(found, address, named)
 
 
 def _arrays(patches: list[Patch], refused: dict[int, str], base: int) -> ModulePatches:
@@ -138,7 +164,7 @@ def _arrays(patches: list[Patch], refused: dict[int, str], base: int) -> ModuleP
     code = bytearray()
     for patch in patches:
         sizes = len(patch.original), len(patch.relocated), len(patch.fixups)
-        rows.append((patch.address - base, len(code), len(fixups), *sizes, b""))
+        rows.append((patch.address - base, len(code), len(fixups), *sizes, patch.loop, b""))
         fixups += [((fix.target - base) % 2**64, fix.at, fix.kind, fix.behind, b"") for fix in patch.fixups]
         code += patch.original + patch.relocated
     offsets = sorted(refused)

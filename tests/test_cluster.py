@@ -1,4 +1,4 @@
-"""What is learnt on a cluster is what one process learns, to the last bit, also if a worker is lost."""
+"""What is read and learnt on a cluster is what one process has, to the last bit, also if a worker is lost."""
 
 import os
 import pickle
@@ -11,14 +11,21 @@ import pytest
 from perflaw.api import mining
 from perflaw.api.mining import specs_of_observed
 from perflaw.cluster import on_cluster
-from perflaw.errors import DataError, UsageError
+from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.learn.annotations import annotate
-from perflaw.learn.parts import in_parts, mapped_by
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.series import learner
 from perflaw.learn.trend import trend
-from perflaw.types import Component, Evidence
+from perflaw.learn.variance.analyse import variance
+from perflaw.learn.variance.tree import Options
+from perflaw.parts import in_parts, mapped_by
+from perflaw.store import call_trees
+from perflaw.store.call_trees import read_call_tree, read_merged
+from perflaw.store.merge import merge
+from perflaw.types import TIME, Component, Evidence
 from tests.check.spec_data import observed
+from tests.conftest import PROGRAMS
+from tests.record.recording import record_fake
 
 
 def matrix():
@@ -41,6 +48,23 @@ def mine_all():
     return specs_of_observed(list(observed(1).values()), MiningOptions(), 2_000_000_000)
 
 
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """Five runs, whose costs differ."""
+    sizes = {"n": ["10", "20", "40", "80", "160"]}
+    return record_fake(tmp_path_factory.mktemp("runs"), "native", [PROGRAMS / "known.py", "{n}"], vary=sizes)
+
+
+def vary(recordings):
+    """The patterns of variance, with a function explained."""
+    tree = read_call_tree(recordings, TIME)
+    outer = next(one for one in tree.components if one.name.endswith("outer"))
+    found = variance(tree, Options(high=0.1, least=2), outer)
+    assert found.patterns
+    assert found.explanation.parts
+    return found
+
+
 def pickled(function, parts):
     """What a cluster does with the parts, the last of them first."""
     message = pickle.dumps((function, parts))
@@ -58,6 +82,7 @@ def small_parts(monkeypatch):
         sys.modules["perflaw.learn.annotations.annotate"], "PART", 2
     )  # the room exports a function of its name
     monkeypatch.setattr(mining, "PART", 2)
+    monkeypatch.setattr(call_trees, "PART", 2)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -76,6 +101,21 @@ def test_functions_mined_elsewhere_in_another_order_give_the_same():
         assert repr(mine_all().file) == repr(here.file)
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_recordings_merged_elsewhere_in_another_order_give_the_same(recordings):
+    folders = [one.folder for one in recordings]
+    here, tables = vary(recordings), merge([one.tables() for one in recordings])
+    assert read_merged(folders) == tables
+    with mapped_by(pickled):
+        assert read_merged(folders) == tables
+        assert repr(vary(recordings)) == repr(here)
+
+
+def test_a_worker_that_does_not_see_the_recordings_says_so(tmp_path):
+    with pytest.raises(StoreError, match=r"0001 is not there on .* does not see the folder"):
+        call_trees._read_together([tmp_path / "0001"], host="another")
+
+
 def test_an_error_is_that_of_one_process():
     error = pickle.loads(pickle.dumps(DataError("what", "why", "next")))
     assert (error.what, error.why, error.next_command) == ("what", "why", "next")
@@ -87,20 +127,42 @@ def test_a_number_of_workers_is_a_number(address):
         pass
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_parts")
-def test_a_cluster_gives_the_same(tmp_path):
-    marker = tmp_path / "killed"
+def mortal(function, marker):
+    """The function, which kills the worker that is the first to call it."""
+    here = os.getpid()
 
-    def squares_on_a_mortal_worker(numbers):
-        if not marker.exists():
+    def killing(*arguments, **options):
+        if os.getpid() != here and not marker.exists():
             marker.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return [number**2 for number in numbers]
+        return function(*arguments, **options)
 
-    here, mined = (trend(*matrix()), annotate([evidence(i) for i in range(5)])), repr(mine_all().file)
+    return killing
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_parts")
+def test_a_cluster_that_loses_workers_gives_the_same(tmp_path, recordings, monkeypatch):
+    def learn_all():
+        return trend(*matrix()), annotate([evidence(i) for i in range(5)])
+
+    def mined():
+        return mine_all().file
+
+    def varied():
+        return vary(recordings)
+
+    results = {function: repr(function()) for function in (learn_all, mined, varied)}
     with on_cluster("local:2"):
-        assert in_parts(squares_on_a_mortal_worker, range(10), 3) == [number**2 for number in range(10)]
-        assert repr((trend(*matrix()), annotate([evidence(i) for i in range(5)]))) == repr(here)
-        assert repr(mine_all().file) == mined
-    assert marker.exists(), "a worker was lost"
+        assert in_parts(mortal(sorted, tmp_path / "sorted"), [3, 1, 2, 0], 2) == [1, 3, 0, 2]
+        assert (tmp_path / "sorted").exists(), "a worker was lost"
+        assert repr(learn_all()) == results[learn_all]
+        for module, name, function in (
+            (mining, "_mine_each", mined),
+            (call_trees, "_read_together", varied),
+            (call_trees, "_merge_together", varied),
+        ):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, name, mortal(getattr(module, name), tmp_path / name))
+                assert repr(function()) == results[function]
+            assert (tmp_path / name).exists(), "a worker was lost"

@@ -1,7 +1,8 @@
-"""The learners' parts on the workers of a Dask cluster: those of a scheduler, or processes of this machine.
+"""Parts of reading and learning on the workers of a Dask cluster: those of a scheduler, or processes of this machine.
 
-Dask repeats what a lost worker had; the parts and their order do not depend on the workers (`learn/parts.py`), so the
-result is that of one process. A scheduler's workers run what its clients send: it has to be one that you trust.
+Dask repeats what a lost worker had; the parts and their order do not depend on the workers (`parts.py`), so the result is
+that of one process. A scheduler's workers run what its clients send: it has to be one that you trust. They read
+recordings at the paths of their client, in a folder that all of them see.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any, Final
 
 import perflaw
 from perflaw.errors import UsageError
-from perflaw.learn.parts import mapped_by
+from perflaw.parts import mapped_by
 
 _CONNECT_S: Final = 10.0
 """Time that a scheduler has to answer."""
 
 
 def on_cluster(address: str | None) -> AbstractContextManager[None]:
-    """While entered, learners use a cluster: None for none, ``local`` or ``local:WORKERS``, or a scheduler's address."""
+    """While entered, parts are done by a cluster: None for none, ``local`` or ``local:WORKERS``, or a scheduler's address."""
     return _connected(address) if address else nullcontext()
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from perflaw.api.reading import find_component, read_recordings
 from perflaw.errors import StoreError, UsageError
-from perflaw.learn.parts import in_parts
 from perflaw.notices import progress
+from perflaw.parts import in_parts
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:

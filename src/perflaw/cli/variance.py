@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.api.reading import find_component, read_recordings, write_text
-from perflaw.cli.options import experiment_option, json_option, metric_option, parse_number, print_document
+from perflaw.cli.options import (
+    cluster_option,
+    experiment_option,
+    json_option,
+    metric_option,
+    parse_number,
+    print_document,
+)
 from perflaw.cli.progress import step
+from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,6 +58,7 @@ _TIME = re.compile(r"([\d._]+(?:e[+-]?\d+)?)\s*([a-zµ]*)")
 @click.option("--against", metavar="NAME", help="Show what changed since the recordings of this experiment.")
 @click.option("--keep-outliers", is_flag=True, help="Keep the interruptions in CPU time, which a note lists otherwise.")
 @click.option("--paper", is_flag=True, help="Use the paper's choices where ours differ.")
+@cluster_option
 @json_option
 @click.option("--dot", metavar="FILE", help="Write the patterns as a graph for Graphviz.")
 @click.option(
@@ -68,6 +77,7 @@ def command(
     against: str | None,
     keep_outliers: bool,
     paper: bool,
+    cluster: str | None,
     as_json: bool,
     dot: str | None,
     perfetto: str | None,
@@ -94,26 +104,27 @@ def command(
         why = "one function is explained at a time"
         raise UsageError(f"two components: {names[0]}, {names[1]}", why, f"perflaw variance {names[0]}")
     recordings = read_recordings(experiment, runs)
-    with step("reading call trees"):
-        tree = read_call_tree(recordings, find_metric(recordings, metric))
-    known = {component.name: component for component in tree.components}
-    component = known[find_component(names[0], known, "variance")] if names else None
-    options = Options(cov, pressure=pressure, trim=trim, paper=paper, keep_outliers=keep_outliers)
-    options = replace(options, probabilities=probabilities or options.probabilities)
-    read = parse_time if tree.metric.unit == "ns" else partial(parse_number, subject="--deadline")
-    with step("finding patterns of variance"):
-        found = variance(tree, options, component, [read(text) for text in deadlines])
-    _write_graphs(found, dot, perfetto, recordings)
-    if output:
-        from perflaw.cli.pages import write_variance
+    with on_cluster(cluster):
+        with step("reading call trees"):
+            tree = read_call_tree(recordings, find_metric(recordings, metric))
+        known = {component.name: component for component in tree.components}
+        component = known[find_component(names[0], known, "variance")] if names else None
+        options = Options(cov, pressure=pressure, trim=trim, paper=paper, keep_outliers=keep_outliers)
+        options = replace(options, probabilities=probabilities or options.probabilities)
+        read = parse_time if tree.metric.unit == "ns" else partial(parse_number, subject="--deadline")
+        with step("finding patterns of variance"):
+            found = variance(tree, options, component, [read(text) for text in deadlines])
+        _write_graphs(found, dot, perfetto, recordings)
+        if output:
+            from perflaw.cli.pages import write_variance
 
-        write_variance(output, experiment, recordings, metric, options, component, against)
-    changes = None
-    if against:
-        from perflaw.learn.variance.analyse import compare
+            write_variance(output, experiment, recordings, metric, options, component, against)
+        changes = None
+        if against:
+            from perflaw.learn.variance.analyse import compare
 
-        before = read_recordings(against)
-        changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)
+            before = read_recordings(against)
+            changes = compare(variance(read_call_tree(before, find_metric(before, metric)), options), found)
     from perflaw.report.documents import variance_document
 
     document = variance_document(found, [each.run for each in recordings], changes)

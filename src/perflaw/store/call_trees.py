@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
+from pathlib import Path
+from socket import gethostname
 from typing import Final
 
 import numpy as np
 
+from perflaw.errors import StoreError
+from perflaw.parts import in_parts
 from perflaw.store.columns import NULL, WIDE, Array, Column, Row, Table, Tables
 from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
 from perflaw.store.schema import WORST, component_of
-from perflaw.store.tables import has_table, read_table
+from perflaw.store.tables import has_table, read_table, read_tables
 from perflaw.types import CPU, EVENTS, TIME, Component, Metric
 from perflaw.types.call_trees import (
     AWAIT,
@@ -30,6 +35,8 @@ from perflaw.types.recordings import MachineLosses, NestedSpan, WorstCall
 
 MIN_NOISE_NS: Final = 100
 """Duration of a cache miss: the cost of an invocation is not known better than this."""
+PART: Final = 8
+"""Recordings, or merged parts of them, that are merged at once."""
 
 
 def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
@@ -40,7 +47,7 @@ def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
 
 def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) -> list[CallTree]:
     """The trees of all recordings together in some metrics. StoreError where a table is missing or damaged."""
-    tables = merge([recording.tables() for recording in recordings])
+    tables = read_merged([recording.folder.absolute() for recording in recordings])
     metrics = {known.name: known for recording in recordings for known in recording.run.metrics}
     noise = max(
         0.0
@@ -70,6 +77,31 @@ def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) ->
         return trees
     losses = tuple(chain.from_iterable(one.losses_ns for one in watched))
     return [replace(tree, losses=MachineLosses(sum(one.watched_ns for one in watched), losses)) for tree in trees]
+
+
+def read_merged(folders: Sequence[Path]) -> Tables:
+    """The tables of some recordings as one, given by their folders; StoreError where a table is missing or damaged.
+
+    They are read and merged some at a time, and then what came of that is merged likewise. Sums are exact, so that this
+    gives the tables of one merge of all of them.
+    """
+    merged = in_parts(partial(_read_together, host=gethostname()), folders, PART)
+    while len(merged) > 1:
+        merged = in_parts(_merge_together, merged, PART)
+    return merged[0]
+
+
+def _read_together(folders: Sequence[Path], host: str) -> list[Tables]:
+    """The recordings in some folders as one; ``host`` is the one whose paths these are."""
+    for folder in folders:
+        if gethostname() != host and not folder.is_dir():
+            why = "each worker of a cluster reads recordings itself, and this one does not see the folder"
+            raise StoreError(f"{folder} is not there on {gethostname()}", why, "--cluster local:4")
+    return _merge_together([read_tables(folder) for folder in folders])
+
+
+def _merge_together(recordings: Sequence[Tables]) -> list[Tables]:
+    return [merge(recordings)]
 
 
 def call_tree(

@@ -38,6 +38,10 @@ class Column:
     def __len__(self) -> int:
         return len(self.values if self.rows is None else self.rows)
 
+    def __reduce__(self) -> tuple[type[Column], tuple[Array, None, tuple[str, ...] | None]]:
+        """To other processes go the values of the rows alone."""
+        return Column, (self.array(), None, self.words)
+
     def array(self) -> Array:
         """One value for each row."""
         return self.values if self.rows is None else self.values[self.rows]

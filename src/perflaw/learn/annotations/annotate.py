@@ -16,12 +16,12 @@ from perflaw.learn.annotations.records import RecordTable, record_table, represe
 from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_scopes
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells
-from perflaw.learn.parts import in_parts
 from perflaw.learn.plausibility import without_run_numbers
 from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.program.terms import BEYOND
 from perflaw.learn.series import learn
 from perflaw.learn.series.series import evenly
+from perflaw.parts import in_parts
 from perflaw.types import Annotation, Breakpoint, Evidence, Law, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400

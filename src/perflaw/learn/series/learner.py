@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.parts import in_parts
 from perflaw.learn.series.blends import blends
 from perflaw.learn.series.candidates import choose, fit_candidates
 from perflaw.learn.series.collinear import ReducedSeries, reduce_collinear, restore_collinear, warn_missing_feature
@@ -28,6 +27,7 @@ from perflaw.learn.series.regimes import regimes
 from perflaw.learn.series.series import Options, Rows, Series, Units, prepare, quiet
 from perflaw.learn.series.several_features import MANY_ROWS, several_features, several_features_at_once
 from perflaw.learn.series.zeros import two_parts
+from perflaw.parts import in_parts
 from perflaw.special import stdtrit
 
 CELLS = 40_000

@@ -1,7 +1,7 @@
-"""Learning in parts, which may run in other processes or on other machines.
+"""Reading and learning in parts, which may run in other processes or on other machines.
 
 What is learnt together can depend on each other in the last bit, because sums over several series are vectorised. So the
-parts have a fixed size, however many workers there are: wherever they are learnt, the result is the same.
+parts have a fixed size, however many workers there are: wherever they are processed, the result is the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _mapper: ContextVar[Mapper] = ContextVar("mapper", default=_here)
 
 @contextmanager
 def mapped_by(mapper: Mapper) -> Iterator[None]:
-    """While entered, parts are learnt by this mapper."""
+    """While entered, parts are processed by this mapper."""
     previous = _mapper.set(mapper)
     try:
         yield
@@ -42,7 +42,7 @@ def mapped_by(mapper: Mapper) -> Iterator[None]:
 
 
 def in_parts(function: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], size: int) -> list[Result]:
-    """The results of all items, learnt ``size`` at a time.
+    """The results of all items, processed ``size`` at a time.
 
     >>> in_parts(sorted, [3, 1, 2, 0], size=2)
     [1, 3, 0, 2]

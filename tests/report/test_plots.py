@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from perflaw.cli.report import write_plots
-from perflaw.report.drawing import Plot, histogram
+from perflaw.report.drawing import Plot, Series, histogram, line_plot
 from perflaw.report.page.page import Page
-from perflaw.report.plots import NamedPlot, checks_plot, cost_histogram, page_plots, plots_index, plots_text
+from perflaw.report.plots import NamedPlot, checks_plot, cost_histogram, law_plot, page_plots, plots_index, plots_text
 from tests.report import factory, trends_factory, variance_factory
 from tests.report.test_accessible_page import CHECK, everything
 from tests.report.test_html import page
@@ -166,3 +166,23 @@ def test_nothing_to_draw_is_no_plot() -> None:
     assert cost_histogram(explanation, "wall time") is None
     assert page_plots(page([])) == []
     assert plots_text([], "plots").startswith("wrote 0 plots")
+
+
+def test_an_interval_down_to_zero_leaves_the_axis_logarithmic() -> None:
+    points = Series("calls", [1, 10, 100], [1, 10, 100])
+    band = Series("law", [1, 100], [1, 100], line=True, low=[0, 0], high=[2, 200])
+    places = [float(one.get("cy", 0)) for one in circles(line_plot("t", "n", "", [points, band]))]
+    assert places[0] - places[1] == pytest.approx(places[1] - places[2], abs=0.2)
+
+
+def test_calls_without_a_law_stand_over_a_feature_that_was_read() -> None:
+    known = next(one for one in factory.all_kinds() if one.points and one.curves)
+    with_law, without = law_plot(known), law_plot(replace(known, curves=(), run_law=None))
+    assert with_law and without
+    assert len(circles(without)) == len(circles(with_law)) > 0
+    assert "law" not in words(without).split("\n")
+    assert law_plot(replace(known, curves=(), run_law=None, points=None)) is None
+
+
+def circles(plot: Plot) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(plot.svg).iter("{http://www.w3.org/2000/svg}circle"))

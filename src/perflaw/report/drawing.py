@@ -66,15 +66,13 @@ class Plot:
 def line_plot(
     title: str, x_name: str, unit: str, series: Sequence[Series], *, x_unit: str | None = None, x_ticks: Ticks = ()
 ) -> Plot:
-    """Points and lines, on logarithmic axes where all values are above zero.
+    """Points and lines, on logarithmic axes where all values are above zero and spread.
 
     ``x_unit`` is the unit of the horizontal axis where that has one; ``x_ticks`` are places with words of their own, and
     the horizontal axis is then linear.
     """
-    xs = [value for one in series for value in (*one.x, *one.x_low, *one.x_high)]
-    ys = [value for one in series for value in (*one.y, *one.low, *one.high)]
-    y_axis = _Axis.of(ys, _HEIGHT - _BOTTOM, _TOP)
-    x_axis = _Axis.of(xs, _LEFT, _WIDTH - _RIGHT)
+    y_axis = _Axis.around([(one.y, (*one.low, *one.high)) for one in series], _HEIGHT - _BOTTOM, _TOP)
+    x_axis = _Axis.around([(one.x, (*one.x_low, *one.x_high)) for one in series], _LEFT, _WIDTH - _RIGHT)
     if x_ticks:
         x_axis = _Axis(x_ticks[0][0] - 0.5, x_ticks[-1][0] + 0.5, _LEFT, _WIDTH - _RIGHT, False)
     parts = [
@@ -289,13 +287,21 @@ class _Axis:
     logarithmic: bool
 
     @classmethod
-    def of(cls, values: Sequence[float], start: float, end: float) -> _Axis:
-        known = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
-        low, high = min(known), max(known)
-        logarithmic = low > 0 and high > low
-        if not logarithmic:
-            low, high = min(low, 0.0), high if high > min(low, 0.0) else min(low, 0.0) + 1.0
-        return cls(low, high, start, end, logarithmic)
+    def around(cls, values: Sequence[tuple[Sequence[float], Sequence[float]]], start: float, end: float) -> _Axis:
+        """The axis of pairs of values and the ends of their intervals.
+
+        It is logarithmic where all values are above zero and they are not within a factor of two. It then ends a power of
+        ten below the least of them if an interval goes on. A linear axis holds zero.
+        """
+        known = [value for some, _ in values for value in some if math.isfinite(value)]
+        ends = [value for _, some in values for value in some if math.isfinite(value)]
+        if not known:
+            known = ends or [0.0, 1.0]
+        least, largest = min(known), max([*known, *ends])
+        if least > 0 and largest >= 2 * least:
+            return cls(min(least, max(min(ends, default=least), least / 10)), largest, start, end, True)
+        low = min(least, *ends, 0.0)
+        return cls(low, largest if largest > low else low + 1.0, start, end, False)
 
     def place(self, value: float) -> float:
         """Where a value stands; one outside or without a place stands at the nearer end."""

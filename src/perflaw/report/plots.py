@@ -36,6 +36,8 @@ SUBJECTS: Final[Mapping[str, str]] = {
     "checks": "history of checks",
 }
 """First word of the files' names → what these plots show."""
+MIN_VALUES: Final = 3
+"""Values of a feature from which on calls without a law are shown over it."""
 MAX_NAME: Final = 70
 """Characters of a file's name after its first word: the last ones of what the plot shows; 255 bytes are allowed."""
 MAX_CLUSTERS: Final = 150
@@ -131,19 +133,21 @@ def plots_index(plots: Sequence[NamedPlot], heading: str) -> str:
 def law_plot(one: Annotation) -> Plot | None:
     """The points of a function with its law and the interval of its mean, over the first feature of the law.
 
-    Where its calls have no law, that of a run; None where a run has none either.
+    Where its calls have no law, that of a run; without that either, its calls over the first feature with enough values;
+    None where no feature has them.
     """
     heading = f"{one.component.name}: {one.metric.name}"
-    points, curve = one.points, next(iter(one.curves), None)
-    if not points or not curve:
-        return _run_law_plot(f"{heading} per run", one.metric.unit, one.run_law) if one.run_law else None
-    places = points.features.get(curve.feature, ())
-    known = [(x, y) for x, y in zip(places, points.y, strict=True) if x is not None] if places else []
-    series = [
-        Series("calls", [x for x, _ in known], [y for _, y in known]),
-        Series("law", curve.x, curve.mean, line=True, low=curve.mean_low, high=curve.mean_high),
-    ]
-    return line_plot(heading, curve.feature, one.metric.unit, series)
+    curve, read = next(iter(one.curves), None), one.points.features if one.points else {}
+    if not curve and one.run_law and (plot := _run_law_plot(f"{heading} per run", one.metric.unit, one.run_law)):
+        return plot
+    feature = curve.feature if curve else next((name for name in read if len({*read[name]} - {None}) >= MIN_VALUES), "")
+    if not one.points or not feature:
+        return None
+    known = [(x, y) for x, y in zip(read.get(feature, ()), one.points.y, strict=feature in read) if x is not None]
+    series = [Series("calls", [x for x, _ in known], [y for _, y in known])]
+    if curve:
+        series.append(Series("law", curve.x, curve.mean, line=True, low=curve.mean_low, high=curve.mean_high))
+    return line_plot(heading, feature, one.metric.unit, series)
 
 
 def law_or_total(one: Annotation) -> Plot:
@@ -233,7 +237,8 @@ def _path_plots(mined: MinedSpec) -> Iterator[Plot]:
     if data is None:
         return
     bars = len(data["groups"][0])
-    names = [f"{group.id}: {counted(sum(group.counts), 'call')}" for group in mined.spec.groups]
+    groups = enumerate(mined.spec.groups, 1)
+    names = [f"group {place}: {counted(sum(group.counts), 'call')}" for place, group in groups]
     names += ["call paths without a group"] * (len(data["groups"]) - len(names))
     zeros = f"; {data['zeros']} calls took no time by the clock" if data["zeros"] else ""
     yield histogram(

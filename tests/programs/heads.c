@@ -1,9 +1,11 @@
-/* Functions whose first instructions are in a loop. Usage: heads NUMBER; or heads serve, which goes on until its input ends. */
+/* Functions whose first instructions are in a loop. Usage: heads NUMBER; or heads serve, which goes on until its input ends. With
+ * CANCELS, a thread is ended within such a loop, and has something to clean up. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define APART __attribute__((noinline, noclone))
 #define ASSEMBLED(name, code) \
@@ -62,7 +64,7 @@ ASSEMBLED(by_table, "leaq 1(%rsi), %rsi\n decq %rdi\n xorl %eax, %eax\n testq %r
                     ".pushsection .rodata\n .balign 4\n 1: .long by_table-1b, 2b-1b\n .popsection\n");
 /* Until there is something else. */
 void spin(volatile int *goes_on);
-ASSEMBLED(spin, "1: cmpl $0, (%rdi)\n jne 1b\n ret\n");
+ASSEMBLED(spin, ".cfi_startproc\n 1: cmpl $0, (%rdi)\n jne 1b\n ret\n .cfi_endproc\n");
 
 APART long step(long number) { return done += number; }
 
@@ -84,10 +86,34 @@ APART int round_of_all(void) {
 }
 
 static volatile int goes_on = 1;
+#ifdef CANCELS
+static volatile int cleaned;
+static void clean(int *unused) {
+    (void)unused;
+    cleaned = 1;
+}
+static void *thread(void *unused) {
+    __attribute__((cleanup(clean))) int guard = 0;
+    (void)guard;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    spin(&goes_on);
+    return unused;
+}
+static int is_wrong_after_cancelling(void) {
+    pthread_t other;
+    pthread_create(&other, NULL, thread, NULL);
+    usleep(50000);
+    pthread_cancel(other);
+    pthread_join(other, NULL);
+    return !cleaned;
+}
+#else
+static int is_wrong_after_cancelling(void) { return 0; }
 static void *thread(void *unused) {
     spin(&goes_on);
     return unused;
 }
+#endif
 
 int main(int count, char **words) {
     int wrong = 0, serves = count > 1 && !strcmp(words[1], "serve");
@@ -96,6 +122,7 @@ int main(int count, char **words) {
     if (serves) pthread_create(&other, NULL, thread, NULL);
     if (serves) puts("ready"), fflush(stdout);
     for (long at = serves ? 0 : strtol(words[1], NULL, 10); serves ? poll(&input, 1, 0) == 0 : at > 0; at--) wrong += round_of_all();
+    wrong += is_wrong_after_cancelling();
     goes_on = 0;
     if (serves) pthread_join(other, NULL);
     printf("%d wrong\n", wrong);

@@ -107,6 +107,15 @@ def test_a_loop_back_to_the_first_instructions_is_one_call(
     assert not any(loops[offsets[name]] for name in ("ping", "pong", "step"))
 
 
+def test_a_thread_that_is_cancelled_at_any_instruction_cleans_up(tmp_path: Path) -> None:
+    """A loop is not copied there, because the copy has no table for unwinding."""
+    program = compiled_heads(tmp_path, "gcc", "-DCANCELS", "-fexceptions")
+    (recording,) = recorded(tmp_path, program, 5, select=("spin", "step", "to_first"))
+    assert calls(recording) == {"step": 5}
+    words = recording.run.words["inject"]
+    assert "spin, to_first (a loop back to its first instructions, where pthread_cancel may end it" in words
+
+
 def test_functions_that_jump_to_one_another_have_the_calls_that_hooks_tell_of(tmp_path: Path) -> None:
     by_hooks, by_injection = tmp_path / "hooks", tmp_path / "inject"
     for folder, flags in ((by_hooks, (HOOKS,)), (by_injection, ())):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from perflaw.record.compiled.elf import libraries, open_elf
 from perflaw.record.compiled.inject.tables import NO_PATCHES, module_patches
 from perflaw.record.compiled.selection import Globs, SizeAndNames, functions
 
@@ -21,8 +23,22 @@ LEFT_ALONE: Final = (
     *("linux-vdso", "linux-gate", "libperflaw_"),
 )
 """How the names of files begin that what is injected uses itself, or is."""
+_CANCELLED: Final = "a loop back to its first instructions, where pthread_cancel may end it at any instruction"
 _MOST_NAMED: Final = 3
 """Functions named for each reason."""
+
+
+@lru_cache(maxsize=64)
+def _cancels_anywhere(file: Path) -> bool:
+    """Whether a file, or a library of the person's that it is linked with, may have threads end at any instruction.
+
+    What such a thread is to clean up is found by the tables for unwinding, which copies of loops do not have.
+    """
+    for each in (file, *libraries(file)):
+        with open_elf(each) as elf:
+            if elf is not None and "pthread_setcanceltype" in elf.linked_names:
+                return True
+    return False
 
 
 def nameless(module: Path, offset: int) -> str:
@@ -71,9 +87,13 @@ class Injection:
             return set()
         patches, named = module_patches(module), self.functions(module)
         wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
+        refusals = patches.refusals
+        if patches.loops & wanted and (_cancels_anywhere(module) or _cancels_anywhere(self.program)):
+            refusals |= dict.fromkeys(patches.loops, _CANCELLED)
+            wanted -= patches.loops
         if module not in self._patched:
             self._patched[module] = len(wanted)
-            for offset, reason in patches.refusals.items():
+            for offset, reason in refusals.items():
                 if self.globs.wants(named[offset][1]):
                     self._refused.setdefault(reason, []).append(min(named[offset][1], key=len))
         return wanted

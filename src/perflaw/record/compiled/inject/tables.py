@@ -66,6 +66,11 @@ class ModulePatches:
         return frozenset(self.patches["offset"].tolist())
 
     @property
+    def loops(self) -> frozenset[int]:
+        """Offsets of those among them with a loop back to their first instructions, which would run as a copy."""
+        return frozenset(self.patches["offset"][self.patches["loop"] > 0].tolist())
+
+    @property
     def refusals(self) -> dict[int, str]:
         """Offset of each function that cannot be patched → why."""
         return dict(zip(self.refused.tolist(), self.reasons.tolist(), strict=True))

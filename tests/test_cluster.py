@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from perflaw.api import mining
+from perflaw.api import mining, pages
 from perflaw.api.mining import specs_of_observed
 from perflaw.cluster import on_cluster
 from perflaw.errors import DataError, StoreError, UsageError
@@ -16,13 +16,13 @@ from perflaw.learn.annotations import annotate
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.series import learner
 from perflaw.learn.trend import trend
-from perflaw.learn.variance.analyse import variance
+from perflaw.learn.variance import patterns
 from perflaw.learn.variance.tree import Options
 from perflaw.parts import in_parts, mapped_by
 from perflaw.store import call_trees
-from perflaw.store.call_trees import read_call_tree, read_merged
+from perflaw.store.call_trees import read_merged
 from perflaw.store.merge import merge
-from perflaw.types import TIME, Component, Evidence
+from perflaw.types import Component, Evidence
 from tests.check.spec_data import observed
 from tests.conftest import PROGRAMS
 from tests.record.recording import record_fake
@@ -56,13 +56,11 @@ def recordings(tmp_path_factory):
 
 
 def vary(recordings):
-    """The patterns of variance, with a function explained."""
-    tree = read_call_tree(recordings, TIME)
-    outer = next(one for one in tree.components if one.name.endswith("outer"))
-    found = variance(tree, Options(high=0.1, least=2), outer)
-    assert found.patterns
-    assert found.explanation.parts
-    return found
+    """The patterns of variance by metric, with the explanations of their functions."""
+    views = pages.variance_views(recordings, "time", Options(high=0.1, least=2))
+    assert len(views[0].explanations) > 2 * pages.PART, [len(one.explanations) for one in views]
+    assert views[0].variance.patterns
+    return views
 
 
 def pickled(function, parts):
@@ -83,6 +81,7 @@ def small_parts(monkeypatch):
     )  # the room exports a function of its name
     monkeypatch.setattr(mining, "PART", 2)
     monkeypatch.setattr(call_trees, "PART", 2)
+    monkeypatch.setattr(patterns, "PART", 2)
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -161,6 +160,8 @@ def test_a_cluster_that_loses_workers_gives_the_same(tmp_path, recordings, monke
             (mining, "_mine_each", mined),
             (call_trees, "_read_together", varied),
             (call_trees, "_merge_together", varied),
+            (patterns, "_paths_from_each", varied),
+            (pages, "_explain_each", varied),
         ):
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, mortal(getattr(module, name), tmp_path / name))

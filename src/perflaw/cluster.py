@@ -57,12 +57,23 @@ def _connected(address: str) -> Iterator[None]:
                 why = f"{worker} has {', '.join(found)} and this machine {', '.join(_versions())}"
                 raise UsageError(f"--cluster {address}", why, "the same packages on all workers")
 
-        def run(function: Callable[[Sequence[Any]], list[Any]], parts: list[Sequence[Any]]) -> list[list[Any]]:
-            results: list[list[Any]] = client.gather(client.map(function, parts, pure=False))
-            return results
+        def run(function: Callable[[Sequence[Any]], list[Any]], parts: list[Sequence[Any]]) -> Iterator[list[Any]]:
+            # The function, which may hold a whole call tree, is sent to each worker once. As the result of a task it is
+            # there again if the worker that had it is lost.
+            shared = client.submit(_unchanged, function, pure=False)
+            for future in client.map(_apply, [shared] * len(parts), parts, pure=False):
+                yield future.result()
 
         with mapped_by(run):
             yield
+
+
+def _unchanged(function: Callable[[Sequence[Any]], list[Any]]) -> Callable[[Sequence[Any]], list[Any]]:
+    return function
+
+
+def _apply(function: Callable[[Sequence[Any]], list[Any]], part: Sequence[Any]) -> list[Any]:
+    return function(part)
 
 
 def _versions() -> tuple[str, str, str]:

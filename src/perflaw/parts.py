@@ -6,7 +6,7 @@ parts have a fixed size, however many workers there are: wherever they are proce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol, TypeVar
@@ -16,16 +16,20 @@ Result = TypeVar("Result")
 
 
 class Mapper(Protocol):
-    """Applies a function to parts, anywhere, and returns the results in the order of the parts."""
+    """Applies a function to parts, anywhere, and gives the results in the order of the parts."""
 
     def __call__(
         self, function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequence[Item]]
-    ) -> list[list[Result]]:
+    ) -> Iterable[list[Result]]:
         """The function and the parts can be pickled."""
 
 
-def _here(function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequence[Item]]) -> list[list[Result]]:
-    return [function(part) for part in parts]
+def _here(function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequence[Item]]) -> Iterable[list[Result]]:
+    return map(function, parts)
+
+
+def _untold(done: int) -> None:
+    """Nobody looks."""
 
 
 _mapper: ContextVar[Mapper] = ContextVar("mapper", default=_here)
@@ -41,13 +45,22 @@ def mapped_by(mapper: Mapper) -> Iterator[None]:
         _mapper.reset(previous)
 
 
-def in_parts(function: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], size: int) -> list[Result]:
-    """The results of all items, processed ``size`` at a time.
+def in_parts(
+    function: Callable[[Sequence[Item]], list[Result]],
+    items: Sequence[Item],
+    size: int,
+    tell: Callable[[int], None] = _untold,
+) -> list[Result]:
+    """The results of all items, processed ``size`` at a time; ``tell`` is told how many are done.
 
-    >>> in_parts(sorted, [3, 1, 2, 0], size=2)
+    >>> in_parts(sorted, [3, 1, 2, 0], size=2, tell=print)
+    2
+    4
     [1, 3, 0, 2]
     """
-    if len(items) <= size:
-        return function(items)
     parts = [items[first : first + size] for first in range(0, len(items), size)]
-    return [result for results in _mapper.get()(function, parts) for result in results]
+    results: list[Result] = []
+    for some in _mapper.get()(function, parts) if len(parts) > 1 else [function(items)]:
+        results += some
+        tell(len(results))
+    return results

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 PART: Final = 8
 """Functions that are mined by one task of a cluster."""
-TOGETHER: Final = 32 * PART
-"""Functions after which progress is told; a cluster's workers wait there for each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +137,9 @@ def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_
     """Specifications of functions from what was observed of them, the most expensive function first."""
     from perflaw.check.spec_location import locate
 
-    mined: list[MinedSpec] = []
+    mine_each = partial(_mine_each, options=options, now_ns=now_ns)
     with progress(f"mining {len(observed)} functions") as show:
-        for done in range(0, len(observed), TOGETHER):
-            some = observed[done : done + TOGETHER]
-            mined += in_parts(partial(_mine_each, options=options, now_ns=now_ns), some, PART)
-            show(len(mined) / len(observed))
+        mined = in_parts(mine_each, observed, PART, lambda done: show(done / (len(observed) or 1)))
         specs = locate(mined, observed)
     return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
 

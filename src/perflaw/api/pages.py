@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,11 @@ from perflaw.api.profiles import comparison, profile_document
 from perflaw.api.reading import read_recordings
 from perflaw.errors import PerflawError, StoreError
 from perflaw.notices import notice, progress
+from perflaw.parts import in_parts
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
+    from perflaw.learn.variance.analyse import Survey
     from perflaw.learn.variance.tree import Options
     from perflaw.report.mine.text import MineView
     from perflaw.report.page.page import Page
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
     from perflaw.types import Annotation, Component
     from perflaw.types.documents import Document
+    from perflaw.types.variance import Explanation
 
 MAX_EXPLAINED = 120
 """Functions, those of the most important patterns first, that the page explains in full."""
@@ -34,6 +38,8 @@ MAX_DRIVEN = 12
 """Functions whose drivers are learnt: each takes the law learner a part of a second."""
 DRIVEN_PART = 0.8
 """Part of the time of explaining that learning drivers takes."""
+PART = 2
+"""Functions that are explained by one task of a cluster."""
 _SIDE_BY_SIDE = ("time", "cpu", "events")
 
 
@@ -251,13 +257,14 @@ def variance_views(
     views = []
     with progress("explaining variance") as show:
         for number, one in enumerate(surveys):
-            explained = {}
-            for done, component in enumerate(chosen, 1):
-                explained[component] = one.explain_with_curve(component, component in driven)
+
+            def tell(done: int, number: int = number) -> None:
                 # Learning what drives a function takes most of the time, and the first functions alone have that learnt.
-                told = DRIVEN_PART * min(done / (len(driven) or 1), 1.0) + (1 - DRIVEN_PART) * done / len(chosen)
+                told = DRIVEN_PART * min(done / (len(driven) or 1), 1.0) + (1 - DRIVEN_PART) * done / (len(chosen) or 1)
                 show((number + told) / len(surveys))
-            explanations = {component: value for component, value in explained.items() if value is not None}
+
+            explained = in_parts(partial(_explain_each, survey=one, driven=driven), chosen, PART, tell)
+            explanations = {component: value for component, value in zip(chosen, explained, strict=True) if value}
             since, now = None, one.variance
             # Recordings that lack the metric tell nothing of what changed in it.
             if against is not None and all(now.metric.name in names for names in measured_before):
@@ -265,3 +272,9 @@ def variance_views(
                 since = Since(against, compare(earlier, now))
             views.append(VarianceView(now, explanations, driven, since))
     return tuple(views)
+
+
+def _explain_each(
+    components: Sequence[Component], survey: Survey, driven: frozenset[Component]
+) -> list[Explanation | None]:
+    return [survey.explain_with_curve(component, component in driven) for component in components]

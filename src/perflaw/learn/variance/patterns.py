@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heapify, heappop
 from itertools import combinations
 from math import erf, isclose, log, sqrt
@@ -15,11 +16,14 @@ from typing import Final
 
 from perflaw.learn.variance.moments import Link, Stats, pooled, split
 from perflaw.learn.variance.tree import Options, Tree, is_high
+from perflaw.parts import in_parts
 from perflaw.types.recordings import WAITING
 from perflaw.types.variance import Kind
 
 Group = tuple[tuple[int, int], ...]
 """Pairs of a head and a node below it: one relative call path below every head that has it."""
+PART: Final = 64
+"""Calling contexts whose variance is examined by one task of a cluster."""
 PAPER_ONCE: Final = 0.95
 """Probability of exactly one call from which on the paper descends into a callee."""
 
@@ -154,10 +158,13 @@ def label(tree: Tree, options: Options) -> Labels:
     """
     functions_of = (tree.name(component) for component in tree.component)
     often = [stats.n >= options.least and name != WAITING for stats, name in zip(tree.stats, functions_of, strict=True)]
-    high = {node for node in range(1, tree.size) if often[node] and is_high(tree, (node,), tree.stats[node], options)}
+    # Whether the moments vary highly is quickly known. Whether that is the program's doing, and where it comes from, is not.
+    nodes = [node for node in range(1, tree.size) if often[node] and tree.stats[node].is_high(options.high, tree.noise)]
+    found = zip(nodes, in_parts(partial(_paths_from_each, tree=tree, options=options), nodes, PART), strict=True)
+    paths_from = {node: paths for node, paths in found if paths is not None}
+    high = set(paths_from)
     segments: dict[int, tuple[tuple[int, ...], ...]] = {}
-    for head in sorted(high):
-        whole = [one.nodes for one in underliers(tree, (head,), options)]
+    for head, whole in paths_from.items():
         ends = [max((place for place, node in enumerate(path, 1) if often[node]), default=0) for path in whole]
         # Several of them may end at the same node now.
         paths = dict.fromkeys(path[:end] for path, end in zip(whole, ends, strict=True) if end)
@@ -180,6 +187,16 @@ def label(tree: Tree, options: Options) -> Labels:
         elif node in transmit or tree.component[node] in functions:
             kinds[node] = "Contrast"
     return Labels(segments, kinds)
+
+
+def _paths_from_each(nodes: Sequence[int], tree: Tree, options: Options) -> list[list[tuple[int, ...]] | None]:
+    """The paths of the linear segments from each node; None for a node that is not of high variance."""
+    return [
+        [one.nodes for one in underliers(tree, (node,), options)]
+        if is_high(tree, (node,), tree.stats[node], options)
+        else None
+        for node in nodes
+    ]
 
 
 Call = tuple[int, int, int]

@@ -61,7 +61,8 @@ def command(
 
         drawn = page_plots(page)
         write_plots(Path(plots), drawn, f"{page.target} – plots of {experiment}")
-        click.echo(plots_text(drawn, plots))
+        if verbosity() > QUIET:
+            click.echo(plots_text(drawn, plots))
     return 0
 
 

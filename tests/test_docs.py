@@ -1,5 +1,6 @@
 """Every command and every file in README and docs is run as written, and prints what stands there; the references match."""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -75,6 +76,21 @@ def test_the_reference_of_messages_has_every_message():
     script = ROOT / "scripts" / "messages_reference.py"
     done = subprocess.run([sys.executable, script, "--check"])
     assert done.returncode == 0, "run: python scripts/messages_reference.py"
+
+
+def test_every_message_has_a_cause_and_a_cure():
+    spec = importlib.util.spec_from_file_location("messages_reference", ROOT / "scripts" / "messages_reference.py")
+    assert spec and spec.loader
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    sites = list(reference.all_sites())
+    assert len(sites) > 400
+    lacking = [
+        f"{path}:{line}: {kind}{parts}"
+        for path, line, kind, parts in sites
+        if len(parts) != 3 or not all(part.strip(" |") for part in parts)
+    ]
+    assert lacking == []
 
 
 def test_no_placeholder_is_left():

@@ -14,10 +14,13 @@ class PerflawError(Exception):
         self.what, self.why, self.next_command = what, why, next_command
         super().__init__(str(self))
 
+    @property
+    def reason(self) -> str:
+        """What and why, without the next command: for a message that gives its own."""
+        return f"{self.what}: {self.why}" if self.why else self.what
+
     def __str__(self) -> str:
-        text = self.what
-        if self.why:
-            text += f": {self.why}"
+        text = self.reason
         if self.next_command:
             text += f" · try: {self.next_command}"
         return text

@@ -246,9 +246,9 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read", error.strerror or str(error)) from error
+        raise StoreError(f"{path}: cannot be read", error.strerror or str(error), f"ls -l {path}") from error
     except UnicodeDecodeError as error:
-        raise StoreError(f"{path} is no text file", f"byte {error.start} is not UTF-8") from error
+        raise StoreError(f"{path} is no text file", f"byte {error.start} is not UTF-8", WRITE_LAWS) from error
 
 
 SCHEMA = "perflaw.annotate/1"

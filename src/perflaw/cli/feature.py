@@ -166,13 +166,15 @@ def _find_in_output(
         texts = read_output(each.folder)
         try:
             if texts is None:
-                raise DataError("its output was not kept")
+                raise DataError(
+                    "its output was not kept", "that needs --keep-output", "perflaw record --keep-output -- …"
+                )
             found[root] = {request.name: find_number(texts, request.pattern)}
         except DataError as error:
             if each.run.complete:
                 name_runs = f"perflaw feature {request.name} --pattern … RUN…  (names the runs to use)"
-                remedy = "perflaw record --keep-output -- …" if texts is None else name_runs
-                why = str(error)
+                remedy = error.next_command if texts is None else name_runs
+                why = error.reason
                 raise DataError(f"run {root} has no feature {request.name}; nothing was changed", why, remedy) from None
-            remarks.append(f"run {root} is incomplete and was left out: {error}")
+            remarks.append(f"run {root} is incomplete and was left out: {error.reason}")
     return found

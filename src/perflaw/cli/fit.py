@@ -70,7 +70,8 @@ def command(
     for name in (name for point in points for name in point):
         if name not in known:
             why = f"the features are {', '.join(known) or 'none'}"
-            raise UsageError(f"--at {name}=…: {file} has no feature {name!r}", why)
+            example = f"--at {known[0]}=1e6" if known else f"perflaw fit {file}"
+            raise UsageError(f"--at {name}=…: {file} has no feature {name!r}", why, example)
     responses = [Series(each.name or response, each.response, each.features, each.runs) for each in series]
     has_point = [all(name in each.features for point in points for name in point) for each in series]
     at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))

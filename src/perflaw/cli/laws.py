@@ -62,7 +62,9 @@ def _block(function: DecoratedFunction, metric: str, laws: list[WrittenLaw]) -> 
     place = f"{function.file}:{function.line}"
     units = {law.unit for law in laws}
     if len(units) > 1:
-        raise UsageError(f"{place}: laws of {metric} in different units", " and ".join(sorted(units)))
+        named = " and ".join(unit or "the metric's own" for unit in sorted(units))
+        why = f"they form one block, which has one unit, and are in {named}"
+        raise UsageError(f"{place}: laws of {metric} in different units", why, "write all of them in one unit")
     parameters = ", ".join(quote(name, "`") for name in function.parameters)
     unit = f" [{laws[0].unit}]" if laws[0].unit else ""
     body = ";\n".join(law.text.strip().rstrip(";") for law in laws)
@@ -72,7 +74,9 @@ def _block(function: DecoratedFunction, metric: str, laws: list[WrittenLaw]) -> 
         mistake = f"{error.expected} (line {error.line - 1}, column {error.column} of {body!r})"
         raise LawSyntaxError(f"@law of {function.component}: {mistake}", function.line, 1, function.file) from None
     if len(blocks) != 1:
-        raise UsageError(f"{place}: @law of {function.component}", "a law ends with its closing brace")
+        raise UsageError(
+            f"{place}: @law of {function.component}", "a law ends with its closing brace", "write it without braces"
+        )
     return blocks[0]
 
 

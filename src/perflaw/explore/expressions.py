@@ -199,9 +199,10 @@ class Expression:
         try:
             return self._run(variables)
         except Cannot as error:
-            raise UsageError(f"expression {self.text!r}", str(error)) from None
+            raise UsageError(f"expression {self.text!r}", str(error), "make it computable with every setting") from None
         except KeyError as error:
-            raise UsageError(f"expression {self.text!r}", f"{error.args[0]} has no value") from None
+            name = error.args[0]
+            raise UsageError(f"expression {self.text!r}", f"{name} has no value", "name a knob") from None
 
     def distance(self, variables: Variables) -> float:
         """How far it is from holding: 0 where it holds; 1 where it cannot be computed."""
@@ -231,7 +232,8 @@ class Expression:
 
     def _wrong(self, at: int, why: str) -> NoReturn:
         pointed = self.text[max(0, at - 20) : at] + "»" + self.text[at : at + 20]
-        raise UsageError(f"expression {self.text[:80]!r}, character {at + 1}", f"{why} ({pointed.strip()})")
+        what, place = f"expression {self.text[:80]!r}, character {at + 1}", pointed.strip()
+        raise UsageError(what, f"{why} ({place})", "docs/study-files.md says what an expression may hold")
 
     def _refuse(self, node: ast.AST, why: str) -> NoReturn:
         line = " " + re.sub(r"\s", " ", self.text)

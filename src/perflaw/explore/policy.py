@@ -119,7 +119,8 @@ def find_policy(name: str, folder: Path | str = ".") -> type[Policy]:
     found = find_class(name, "policy", GROUP, POLICIES, folder)
     if isinstance(found, type) and issubclass(found, Policy):
         return found
-    raise UsageError(f"{name!r} is not a policy", "its class must inherit perflaw.explore.policy.Policy")
+    why = "its class must inherit perflaw.explore.policy.Policy"
+    raise UsageError(f"{name!r} is not a policy", why, "docs/policies.md shows a policy")
 
 
 T = TypeVar("T")

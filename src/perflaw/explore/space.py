@@ -279,7 +279,7 @@ class Space:
         """Return the place in the unit cube, float64[d] in the knobs' order; UsageError for invalid settings."""
         for knob in self.knobs:
             if why := _outside(knob, _plain(knob, configuration[knob.name])):
-                raise UsageError(f"configuration {dict(configuration)}", why)
+                raise UsageError(f"configuration {dict(configuration)}", why, "choose among the knob's settings")
         return np.array([place(knob, _plain(knob, configuration[knob.name])) for knob in self.knobs])
 
     def decoded(self, at: Sequence[float] | Floats) -> dict[str, Value]:

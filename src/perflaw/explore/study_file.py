@@ -294,7 +294,9 @@ def read_study(path: str | Path) -> Study:
         except (Exception, SystemExit) as error:
             at = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
             line = f":{at[-1]}" if at else f":{error.lineno}" if isinstance(error, SyntaxError) else ""
-            raise UsageError(f"{path}{line}: it raised", f"{type(error).__name__}: {error}") from error
+            raise UsageError(
+                f"{path}{line}: it raised", f"{type(error).__name__}: {error}", f"python {path}"
+            ) from error
         if found is None:
             raise UsageError(f"{path}: no study in it", "a Python study file says study = {…}", NEXT)
         if isinstance(found, Study):
@@ -350,12 +352,12 @@ def _text(path: Path) -> str:
         if path.is_dir():
             raise UsageError(f"study {path}", "it is a folder", "perflaw explore STUDY.yaml")
         if path.stat().st_size > LARGEST:
-            raise UsageError(f"study {path}", f"it is larger than {LARGEST // 2**20} MiB")
+            raise UsageError(f"study {path}", f"it is larger than {LARGEST // 2**20} MiB", NEXT)
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise UsageError(f"study {path}", error.strerror or str(error), "perflaw explore STUDY.yaml") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"study {path}", f"byte {error.start} is no UTF-8: it is no text file") from error
+        raise UsageError(f"study {path}", f"byte {error.start} is no UTF-8: it is no text file", NEXT) from error
 
 
 def _run(path: Path) -> dict[str, Any]:
@@ -410,7 +412,7 @@ def check_expression(text: str, knobs: tuple[Knob, ...], node: DocumentNode) -> 
     try:
         expression = Expression(text)
     except UsageError as error:
-        node.refuse(str(error), 'constraints: ["cache >= 2*page_size"]')
+        node.refuse(error.reason, 'constraints: ["cache >= 2*page_size"]')
     known = [knob.name for knob in knobs]
     for name in sorted(expression.names):
         if name not in known and name not in HOST:
@@ -451,7 +453,7 @@ def _checked_injector(study: Study, how: Mapping[str, object], node: DocumentNod
     try:
         injector = find(how, str(Path(study.folder) / study.target.folder))
     except UsageError as error:
-        node.refuse(f"{error.what}{': ' if error.why else ''}{error.why}")
+        node.refuse(error.reason)
     name = name_of(how)
     if "expr" in how:
         check_expression(str(how["expr"]), study.knobs, node)

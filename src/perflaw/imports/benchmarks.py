@@ -81,7 +81,8 @@ def split_benchmarks(
         for name in wanted:
             if name not in parameters:
                 what = f"{option} {name}: {benchmarks.file} has no such parameter"
-                raise UsageError(what, f"its parameters: {', '.join(parameters) or 'none'}")
+                example = f"{option} {parameters[0]}" if parameters else f"perflaw fit {benchmarks.file}"
+                raise UsageError(what, f"its parameters: {', '.join(parameters) or 'none'}", example)
 
     by_benchmark: dict[str, list[Case]] = {}
     for case in benchmarks.cases:

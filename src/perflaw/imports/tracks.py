@@ -154,7 +154,8 @@ class ProcessEvents:
         if code is None:
             code = self._codes[component] = len(self._codes) + 1
             if code >= MAX_CODE:
-                raise DataError(f"{code} different names of calls", f"at most {MAX_CODE - 1} are possible")
+                why = f"at most {MAX_CODE - 1} are possible; do the names hold numbers or ids?"
+                raise DataError(f"{code} different names of calls", why, "write the trace with names without ids")
             identity = f"{component.name}\0{component.file}\0{component.line}"
             self._sites.append(crc32(identity.encode()) & _KEY)
             self.definitions.define(code, component, ())
@@ -342,7 +343,8 @@ def nest(process: ProcessEvents, spans: list[Span], paired: list[Span], tick_ns:
         process.notes[OVERLAPS] += fitting > 0
         if fitting == len(tracks):
             if fitting == MAX_TRACKS:
-                raise DataError(f"{MAX_TRACKS} calls of a thread overlap", "calls of a thread lie within each other")
+                why, remedy = "calls of a thread lie within each other", "give each task a thread id (tid) of its own"
+                raise DataError(f"{MAX_TRACKS} calls of a thread overlap", why, remedy)
             tracks.append(_Track(process))
             tracks[-1].take(spans[place], tick_ns)
     for track in tracks:

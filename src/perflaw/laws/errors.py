@@ -45,7 +45,7 @@ class UnknownFeatureError(DataError):
 
     def __init__(self, name: str, there: Iterable[str]) -> None:
         some = ", ".join(sorted(there)[:8]) or "none"
-        super().__init__(f"the law needs the feature {name}", f"there are: {some}")
+        super().__init__(f"the law needs the feature {name}", f"there are: {some}", f"give {name} a value too")
         self.name = name
 
 

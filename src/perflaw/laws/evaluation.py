@@ -152,7 +152,8 @@ def _value(node: Expression, operands: list[Array], values: Values) -> Array:
 
 def _number(value: Array) -> Array:
     if value.dtype.kind == "U":
-        raise DataError("a law computes with a text", 'a text can only be compared, as in x.type == "int"')
+        why = 'a text can only be compared, as in x.type == "int"'
+        raise DataError("a law computes with a text", why, "use a feature that is a number")
     return value.astype(float, copy=False)
 
 
@@ -171,7 +172,9 @@ def _binary(op: str, left: Array, right: Array) -> Array:
         return np.asarray(_ARITHMETIC[op](_number(left), _number(right)))
     texts = (left.dtype.kind == "U", right.dtype.kind == "U")
     if any(texts) and (not all(texts) or op not in ("==", "!=")):
-        raise DataError("a law compares a text with a number", "a categorical feature is compared with a text")
+        raise DataError(
+            "a law compares a text with a number", "a categorical feature is compared with a text", 'x.type == "int"'
+        )
     if op != "!=":
         return np.asarray(_COMPARISONS[op](left, right))
     missing = (left == "") | (right == "") if all(texts) else np.isnan(_number(left)) | np.isnan(_number(right))

@@ -121,7 +121,7 @@ class Number(Expression):
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
-            raise DataError(f"the number {self.value} in a law", "only finite numbers can stand there")
+            raise DataError(f"the number {self.value} in a law", "only finite numbers can stand there", "correct it")
         object.__setattr__(self, "depth", 1)
 
     @property

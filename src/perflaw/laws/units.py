@@ -66,7 +66,8 @@ def factor(unit: str, own: str) -> float:
         return 1.0
     if dimension(unit) != dimension(own):
         known = next((list(table) for table in (TIME, SIZE) if own in table), [own])
-        raise DataError(f"the unit [{unit}] of a law", f"the metric is measured in {own}{suggestion(unit, known)}")
+        why = f"the metric is measured in {own}{suggestion(unit, known)}"
+        raise DataError(f"the unit [{unit}] of a law", why, f"[{own}]")
     return size_of(unit) / size_of(own)
 
 

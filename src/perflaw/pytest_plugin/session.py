@@ -20,7 +20,7 @@ from typing import IO
 
 import pytest
 
-from perflaw.errors import PerflawError
+from perflaw.errors import PerflawError, UsageError
 from perflaw.pytest_plugin import RECORDED_VARIABLE
 from perflaw.store.experiment import Experiment, open_experiment
 
@@ -116,12 +116,14 @@ def _plan(config: pytest.Config) -> SuitePlan:
     if runs is None:
         runs = CHECK_RUNS if laws else 1
     if runs < 1:
-        raise pytest.UsageError(f"--perflaw-runs {runs}: at least one run is needed")
-    if laws and not Path(laws).exists():
+        what = f"--perflaw-runs {runs}"
         raise pytest.UsageError(
-            f"--perflaw-check {laws}: no such file · try: pytest --perflaw --perflaw-runs 3,"
-            f" then perflaw annotate -e {config.option.perflaw_experiment} -o {laws}"
+            str(UsageError(what, "at least one run is needed", "pytest --perflaw --perflaw-runs 3"))
         )
+    if laws and not Path(laws).exists():
+        learn = f"perflaw annotate -e {config.option.perflaw_experiment} -o {laws}"
+        remedy = f"pytest --perflaw --perflaw-runs 3, then {learn}"
+        raise pytest.UsageError(str(UsageError(f"--perflaw-check {laws}", "no such file", remedy)))
     try:
         experiment = open_experiment(config.option.perflaw_experiment)
     except PerflawError as error:

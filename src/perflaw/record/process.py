@@ -329,5 +329,5 @@ def printed_features(folder: Path, patterns: Sequence[OutputPattern]) -> tuple[d
         try:
             features[each.name] = find_number(texts, each.pattern)
         except DataError as error:
-            problems.append(f"feature {each.name}: {error} (pattern {each.pattern!r})")
+            problems.append(f"feature {each.name}: {error.reason} (pattern {each.pattern!r})")
     return features, tuple(problems)

@@ -164,10 +164,12 @@ def _add_row(features: dict[str, float], cells: Mapping[str, str], where: str, r
         number = cell_number(cell)
         if number is None or not math.isfinite(number):
             shown = repr(cell.strip()[:40])
-            raise DataError(f"{where}, column {name}: {shown} is no number", "", "correct that cell")
+            raise DataError(
+                f"{where}, column {name}: {shown} is no number", "a feature is a finite number", "correct that cell"
+            )
         if features.setdefault(name, number) != number:
             what = f"{where}: another row has another value of {name} for run {run}"
-            raise DataError(what, "", "leave one of them out")
+            raise DataError(what, "a run has one value of a feature", "leave one of them out")
 
 
 STREAMS: Final = ("stdout", "stderr")
@@ -186,6 +188,10 @@ def read_output(folder: Path) -> list[str] | None:
     return [path.read_bytes().decode("utf-8", "replace") for path in paths] or None
 
 
+PATTERN: Final = r"perflaw feature compares --pattern 'compares: (\d+)'"
+"""How a feature is read from what runs printed."""
+
+
 def find_number(texts: list[str], pattern: str) -> float:
     r"""The number in the first match of a pattern: its first group, or all of it. ``^`` and ``$`` match at ends of lines.
 
@@ -196,9 +202,10 @@ def find_number(texts: list[str], pattern: str) -> float:
     """
     found = next(filter(None, (re.search(pattern, text, re.MULTILINE) for text in texts)), None)
     if found is None:
-        raise DataError("nothing that it printed matches" if any(texts) else "it printed nothing")
+        what = "nothing that it printed matches" if any(texts) else "it printed nothing"
+        raise DataError(what, "a pattern is searched in stdout and stderr", PATTERN)
     word = (found[1] if found.re.groups else found[0]) or ""
     number = cell_number(word.replace(",", "") if _THOUSANDS.fullmatch(word) else word)
     if number is None or not math.isfinite(number):
-        raise DataError(f"{word[:40]!r} is no number")
+        raise DataError(f"{word[:40]!r} is no number", "the first group of the pattern is taken, or all of it", PATTERN)
     return number

@@ -24,6 +24,9 @@ from typing import Any, Final, Protocol
 
 from perflaw.errors import TargetError
 
+SAME_VERSION: Final = "pip install --upgrade perflaw, on both sides"
+"""What to do where the two sides do not understand each other."""
+
 
 class WireError(TargetError):
     """A connection that cannot be made or has failed: refused, damaged, or too slow."""
@@ -68,11 +71,15 @@ def expect(channel: Channel, kind: str, timeout_s: float) -> Message:
     """The next message, which must be of that kind; WireError if it is not, or does not come in time."""
     message = channel.receive(timeout_s)
     if message is None:
-        raise WireError(f"no {kind!r} within {timeout_s:g} s", "the other side is busy, stuck or not perflaw's")
+        why = "the other side is busy, stuck or not perflaw's"
+        raise WireError(f"no {kind!r} within {timeout_s:g} s", why, "start the other side again")
     if message.kind == "refused":
-        raise WireError(str(message.document.get("what", "refused")), str(message.document.get("why", "")))
+        what, why, remedy = (str(message.document.get(key, "")) for key in ("what", "why", "try"))
+        raise WireError(what or "refused", why, remedy)
     if message.kind != kind:
-        raise WireError(f"{message.kind!r} where {kind!r} was due", "the other side speaks another version")
+        raise WireError(
+            f"{message.kind!r} where {kind!r} was due", "the other side speaks another version", SAME_VERSION
+        )
     return message
 
 
@@ -99,7 +106,8 @@ def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: Messa
     try:
         text = json.dumps({"kind": kind, "document": dict(document)}, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError) as error:
-        raise WireError(f"message {kind!r} cannot be sent", f"JSON has no such value ({error})") from error
+        why = f"JSON has no such value ({error})"
+        raise WireError(f"message {kind!r} cannot be sent", why, "perflaw --debug … shows where") from error
     _check(len(text), len(payload), limits)
     return HEADER.pack(MAGIC, len(text), len(payload)) + text + payload
 
@@ -107,7 +115,7 @@ def encode(kind: str, document: Mapping[str, Any], payload: bytes, limits: Messa
 def _check(text: int, payload: int, limits: MessageLimits) -> None:
     if text > limits.text or payload > limits.payload:
         why = f"{text} and {payload} bytes; at most {limits.text} and {limits.payload} are accepted"
-        raise WireError("a message that is too large", why)
+        raise WireError("a message that is too large", why, SAME_VERSION)
 
 
 class Decoder:
@@ -130,7 +138,7 @@ class Decoder:
         """Bytes missing until the next message (or its header) is whole; WireError if the bytes are not a header of ours."""
         if not MAGIC.startswith(bytes(self._buffer[: len(MAGIC)])):
             why = "the other side is not perflaw's, or speaks without TLS"
-            raise WireError("the bytes received are no message", why)
+            raise WireError("the bytes received are no message", why, "connect to the port of perflaw's, with its --ca")
         have = len(self._buffer)
         if have < HEADER.size:
             return HEADER.size - have
@@ -153,9 +161,10 @@ class Decoder:
             content = json.loads(text, parse_constant=refuse_constant)
             kind, document = content["kind"], content["document"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise WireError("a message that cannot be read", f"its text is damaged ({type(error).__name__})") from error
+            why = f"its text is damaged ({type(error).__name__})"
+            raise WireError("a message that cannot be read", why, SAME_VERSION) from error
         if not isinstance(kind, str) or not isinstance(document, dict):
-            raise WireError("a message that cannot be read", "its kind or document is of the wrong type")
+            raise WireError("a message that cannot be read", "its kind or document is of the wrong type", SAME_VERSION)
         return Message(kind, document, payload)
 
 
@@ -277,7 +286,8 @@ class StreamChannel:
         now = time.monotonic()
         if begun and now >= frame:
             self.close()
-            raise WireError(f"{self.name}: half a message", f"the rest did not come within {self.frame_s:g} s")
+            why = f"the rest did not come within {self.frame_s:g} s"
+            raise WireError(f"{self.name}: half a message", why, "look at the network, then start it again")
         until = min(deadline, frame) if begun else deadline
         self._poll(write, max(0.0, until - now))
         return now < deadline

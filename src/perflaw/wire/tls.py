@@ -25,6 +25,7 @@ from typing import Any, Final
 from perflaw.errors import UsageError
 from perflaw.wire.channel import (
     FRAME_S,
+    SAME_VERSION,
     UNGREETED,
     MessageLimits,
     StreamChannel,
@@ -350,9 +351,11 @@ class Listener:
                 left_s = max(0.0, begun + self._greeting_s - time.monotonic())
                 hello = expect(channel, "hello", left_s).document
                 if not is_token(hello.get("token"), self._token):
-                    raise _refuse(channel, "wrong token", "both sides read --token-file: the files differ")
+                    why = "both sides read --token-file: the files differ"
+                    raise _refuse(channel, WireError("wrong token", why, "copy the token to both hosts"))
                 if hello.get("protocol") != PROTOCOL:
-                    raise _refuse(channel, "another version of perflaw", f"this side speaks {PROTOCOL}")
+                    why = f"this side speaks {PROTOCOL}"
+                    raise _refuse(channel, WireError("another version of perflaw", why, SAME_VERSION))
                 channel.send("welcome", {"protocol": PROTOCOL})
                 channel.widen(self._limits, self._frame_s)
                 self._ready.put_nowait(channel)
@@ -376,7 +379,7 @@ class Listener:
             self.refused.append(f"{peer[0]}: {why}")
 
 
-def _refuse(channel: StreamChannel, what: str, why: str) -> WireError:
+def _refuse(channel: StreamChannel, error: WireError) -> WireError:
     with suppress(WireError):  # the peer may have gone
-        channel.send("refused", {"what": what, "why": why})
-    return WireError(what, why)
+        channel.send("refused", {"what": error.what, "why": error.why, "try": error.next_command})
+    return error

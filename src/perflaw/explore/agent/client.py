@@ -22,6 +22,10 @@ class InvalidTrial(Exception):
     """The trial is no data point; the text says why."""
 
 
+RESUME: Final = "perflaw explore STUDY  (goes on where it stopped)"
+"""What to do once the agent is lost."""
+
+
 @dataclass(slots=True)
 class AgentConnection:
     """A connection to an agent. WireError from any verb: the agent is lost, and the trial has to be made again."""
@@ -45,13 +49,14 @@ class AgentConnection:
         while True:
             message = self.channel.receive(timeout_s + _SLACK_S)
             if message is None:
-                raise WireError(f"the agent does not answer {verb!r}", f"not within {timeout_s + _SLACK_S:g} s")
+                why = f"not within {timeout_s + _SLACK_S:g} s; its machine is too busy, or it was stopped"
+                raise WireError(f"the agent does not answer {verb!r}", why, RESUME)
             if message.kind == "yes":
                 return message
             if message.kind == "no":
                 raise InvalidTrial(str(message.document["reason"]))
             if message.kind == "lost":
-                raise WireError("the collector of probes was lost", str(message.document["reason"]))
+                raise WireError("the collector of probes was lost", str(message.document["reason"]), RESUME)
             if on_message:
                 on_message(message)
 

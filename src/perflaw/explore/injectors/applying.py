@@ -27,8 +27,9 @@ def apply_all(knobs: Sequence[Knob], configuration: Configuration, context: Cont
                 try:
                     injector.apply(how, injected(how, configuration[knob.name], context), context)
                 except Exception as error:  # a person's injector may raise anything; the trial is invalid then
-                    why = _error_text(error)
-                    raise TargetError(f"{knob.name} could not be applied by {name_of(how)}", why) from error
+                    remedy = error.next_command if isinstance(error, PerflawError) else "perflaw --debug explore STUDY"
+                    what = f"{knob.name} could not be applied by {name_of(how)}"
+                    raise TargetError(what, _error_text(error), remedy) from error
     finally:
         context.close()
 
@@ -99,7 +100,8 @@ def injected(how: Mapping[str, Any], setting: Value, context: Context) -> Value:
     if "map" in how:
         known = {str(key).lower(): mapped for key, mapped in how["map"].items()}
         if text_of(value).lower() not in known:
-            raise TargetError(f"map has no entry for {text_of(value)}", f"it has {', '.join(known)}")
+            missing = text_of(value)
+            raise TargetError(f"map has no entry for {missing}", f"it has {', '.join(known)}", f"{missing}: … in map")
         value = known[text_of(value).lower()]
     return value
 
@@ -144,4 +146,4 @@ def _overwriting(knobs: Sequence[Knob], context: Context) -> list[tuple[Mapping[
 
 
 def _error_text(error: Exception) -> str:
-    return str(error) if isinstance(error, PerflawError) else f"{type(error).__name__}: {error}"
+    return error.reason if isinstance(error, PerflawError) else f"{type(error).__name__}: {error}"

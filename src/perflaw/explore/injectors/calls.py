@@ -26,7 +26,9 @@ def setting_in(text: str, how: Mapping[str, Any]) -> Value | None:
         try:
             document = json.loads(text)
         except ValueError as error:
-            raise TargetError("the answer is not JSON", str(error)) from error
+            raise TargetError(
+                "the answer is not JSON", str(error), "read the setting with regex: in place of path:"
+            ) from error
         return setting_at(document, str(how["path"]))
     if "regex" in how:
         return last_match(str(how["regex"]), text)
@@ -109,7 +111,9 @@ class PythonCall:
     def _function(self, name: str, context: Context) -> Any:
         module, _, wanted = name.rpartition(":")
         if not module:
-            raise TargetError(f"python {name!r}", "module:function or file.py:function was expected")
+            raise TargetError(
+                f"python {name!r}", "module:function or file.py:function was expected", "python: knobs.py:apply"
+            )
         if module.endswith(".py"):
             found = load_file(context.path(module), f"python {name!r}")
         else:
@@ -117,7 +121,9 @@ class PythonCall:
                 sys.path.insert(0, context.folder)
             found = importlib.import_module(module)
         if not callable(getattr(found, wanted, None)):
-            raise TargetError(f"python {name!r}", f"{module} has no function {wanted}")
+            raise TargetError(
+                f"python {name!r}", f"{module} has no function {wanted}", f"def {wanted}(value, context): …"
+            )
         return getattr(found, wanted)
 
 
@@ -163,7 +169,8 @@ class Pragma:
         """Run the pragma; SQLite says nothing where it ignores a value, so only ``verify`` shows that."""
         text = text_of(int(value)) if isinstance(value, bool) else text_of(value)
         if not re.fullmatch(r"[\w.+-]+", text):
-            raise TargetError(f"PRAGMA {_pragma(how)} = {text!r}", "the value is not a plain word or number")
+            what = f"PRAGMA {_pragma(how)} = {text!r}"
+            raise TargetError(what, "the value is not a plain word or number", "correct the values of the knob")
         context.connection.query(f"PRAGMA {_pragma(how)} = {text}")
 
     def verify(self, how: Mapping[str, Any], context: Context) -> Value | None:
@@ -202,5 +209,5 @@ class Statement:
 def _pragma(how: Mapping[str, Any]) -> str:
     name = str(how["pragma"])
     if not re.fullmatch(r"\w+(\.\w+)?", name):
-        raise TargetError(f"pragma {name!r}", "this is not the name of a pragma")
+        raise TargetError(f"pragma {name!r}", "this is not the name of a pragma", "pragma: page_size")
     return name

@@ -97,16 +97,20 @@ class Context:
                 stderr=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
-            raise TargetError(f"{words[0]} cannot be started", error.strerror or str(error)) from error
+            raise TargetError(
+                f"{words[0]} cannot be started", error.strerror or str(error), f"which {words[0]}"
+            ) from error
         try:
             printed, complaint = process.communicate(timeout=COMMAND_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-            raise TargetError(f"{words[0]} does not end", f"not within {COMMAND_S:g} s") from None
+            why, remedy = f"not within {COMMAND_S:g} s", "end it sooner; a server belongs to target:"
+            raise TargetError(f"{words[0]} does not end", why, remedy) from None
         if process.returncode:
             last = complaint.decode(errors="replace").strip().rsplit("\n", 1)[-1][:300]
-            raise TargetError(f"{words[0]} failed with status {process.returncode}", last)
+            what = f"{words[0]} failed with status {process.returncode}"
+            raise TargetError(what, last or "it printed no error", "run the command by hand")
         return printed[:MOST_CHARACTERS].decode(errors="replace")
 
     def http(self, method: str, address: str, body: str = "", kind: str = "application/json") -> str:
@@ -116,7 +120,9 @@ class Context:
         from http.client import HTTPException
 
         if not address.startswith(("http://", "https://")):
-            raise TargetError(f"request to {address!r}", "an address begins with http:// or https://")
+            raise TargetError(
+                f"request to {address!r}", "an address begins with http:// or https://", f"http://{address}"
+            )
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         headers = {"Content-Type": kind} if body else {}
         try:
@@ -126,9 +132,11 @@ class Context:
         except urllib.error.HTTPError as error:
             reason = error.read(300).decode(errors="replace").strip()
             error.close()
-            raise TargetError(f"{method} {address}: status {error.code}", reason or str(error.reason)) from error
+            what = f"{method} {address}: status {error.code}"
+            raise TargetError(what, reason or str(error.reason), f"curl -X {method} {address}") from error
         except (OSError, HTTPException, ValueError) as error:
-            raise TargetError(f"{method} {address}", str(getattr(error, "reason", error)) or "no answer") from error
+            why = str(getattr(error, "reason", error)) or "no answer"
+            raise TargetError(f"{method} {address}", why, f"curl -X {method} {address}") from error
         return text.decode(errors="replace")
 
     def close(self) -> None:
@@ -192,7 +200,9 @@ class SqliteConnection:
         try:
             row = self._connection.execute(statement).fetchone()
         except (sqlite3.Error, sqlite3.Warning) as error:
-            raise TargetError(f"{self._path.name}: {statement}", str(error)) from error
+            raise TargetError(
+                f"{self._path.name}: {statement}", str(error), "correct the statement in the study"
+            ) from error
         return "" if row is None or row[0] is None else str(row[0])
 
     def close(self) -> None:

@@ -84,10 +84,11 @@ def read(path: Path) -> str:
     """Return a text file of limited size; TargetError where it cannot be read."""
     try:
         if path.stat().st_size > LARGEST:
-            raise TargetError(f"file {path}", f"it is larger than {LARGEST // 2**20} MiB")
+            raise TargetError(f"file {path}", f"it is larger than {LARGEST // 2**20} MiB", "name a smaller file")
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise TargetError(f"file {path}", getattr(error, "strerror", None) or str(error)) from error
+        why = getattr(error, "strerror", None) or str(error)
+        raise TargetError(f"file {path}", why, f"ls -l {path}") from error
 
 
 def fill_template(text: str, variables: Mapping[str, Value], where: str, value: Value | None = None) -> str:
@@ -103,7 +104,7 @@ def fill_template(text: str, variables: Mapping[str, Value], where: str, value: 
             return text_of(Expression(found[1].strip()).value(known))
         except PerflawError as error:
             line = text.count("\n", 0, found.start()) + 1
-            raise TargetError(f"{where}:{line}: {found[0]}", str(error)) from error
+            raise TargetError(f"{where}:{line}: {found[0]}", error.reason, "correct this expression") from error
 
     return _HOLE.sub(computed, text)
 
@@ -141,7 +142,7 @@ def set_parameter(text: str, name: str, value: str) -> str:
     """
     found = _parameter(text, name)
     if not found or not _VALUE.search(found[0]):
-        raise TargetError(f"parameter {name!r}", "the file has no such parameter with a value")
+        raise TargetError(f"parameter {name!r}", "the file has no such parameter with a value", "add it to the file")
     changed = _VALUE.sub(lambda old: f'{old[1]}"{html.escape(value)}"', found[0], count=1)
     return text[: found.start()] + changed + text[found.end() :]
 
@@ -178,7 +179,7 @@ class Sysctl:
         try:
             text = path.read_text().strip()
         except OSError as error:
-            raise TargetError(f"{path}", error.strerror or str(error)) from error
+            raise TargetError(f"{path}", error.strerror or str(error), f"ls -l {path}") from error
         chosen = [word for word in text.split() if word.startswith("[") and word.endswith("]")]
         return chosen[0][1:-1] if chosen else text
 
@@ -199,5 +200,6 @@ def kernel_file(name: str) -> Path:
     """
     path = Path(name) if name.startswith("/") else Path("/proc/sys") / name.replace(".", "/")
     if ".." in path.parts or (not path.is_relative_to("/proc") and not path.is_relative_to("/sys")):
-        raise TargetError(f"sysctl {name!r}", "this is neither a kernel setting nor a file of /proc or /sys")
+        why = "this is neither a kernel setting nor a file of /proc or /sys"
+        raise TargetError(f"sysctl {name!r}", why, "sysctl: vm.swappiness")
     return path

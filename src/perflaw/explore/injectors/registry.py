@@ -47,7 +47,8 @@ def _made(name: str, folder: Path) -> Injector:
     try:
         injector: Injector = kind()
     except Exception as error:  # a person's class may raise anything
-        raise UsageError(f"injector {name!r} cannot be made", f"{type(error).__name__}: {error}") from error
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"injector {name!r} cannot be made", why, "docs/study-files.md shows an injector") from error
     if not callable(getattr(injector, "verify", None)):
         why = "it has no method verify"
         raise UsageError(f"{name!r} is not an injector", why, "docs/study-files.md shows an injector")

@@ -55,7 +55,8 @@ class Optuna(LibraryPolicy):
         super().__init__(space, study, seed)
         sampler = str(study.options.get("sampler", "tpe"))
         if sampler not in SAMPLERS:
-            raise UsageError(f"policy optuna: there is no sampler {sampler!r}", f"there are {', '.join(SAMPLERS)}")
+            why = f"there are {', '.join(SAMPLERS)}"
+            raise UsageError(f"policy optuna: there is no sampler {sampler!r}", why, "sampler: tpe")
         self.library = imported("optuna", "optuna", "pip install 'perflaw[explore]'")
         self.sampler = SAMPLERS[sampler]
         self.library.logging.set_verbosity(self.library.logging.ERROR)

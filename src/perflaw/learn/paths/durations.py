@@ -84,7 +84,8 @@ def downscaled(h: Histogram, scale: int) -> Histogram:
     """
     shift = h.scale - scale
     if shift < 0:
-        raise DataError(f"a histogram of scale {h.scale} cannot be made finer ({scale})")
+        what = f"a histogram of scale {h.scale} cannot be made finer ({scale})"
+        raise DataError(what, "its buckets are as fine as they were counted", f"use a scale of at most {h.scale}")
     if shift == 0 or h.counts.size == 0:
         return Histogram(scale, h.offset if h.counts.size else 0, h.counts, h.zeros)
     places = (h.offset + np.arange(h.counts.size)) >> min(shift, MAX_HALVINGS)

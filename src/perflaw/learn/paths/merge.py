@@ -311,7 +311,8 @@ def consistency(a: PathSpec, b: PathSpec) -> Consistency:
     different functions.
     """
     if (a.component, a.metric) != (b.component, b.metric):
-        raise DataError(f"{a.component} ({a.metric}) and {b.component} ({b.metric})", "models of one function compare")
+        what = f"{a.component} ({a.metric}) and {b.component} ({b.metric})"
+        raise DataError(what, "models of one function compare", "give two models of the same function and metric")
     names = inlined_functions([a, b])
     first, second = group_of_paths(a, names), group_of_paths(b, names)
     common = sorted(first.keys() & second.keys())

@@ -99,7 +99,8 @@ class Learnt:
             if all(name in point for point in points):
                 columns[name] = np.array([float(point[name]) for point in points])
                 if not np.isfinite(columns[name]).all():
-                    raise DataError(f"{name} is not a finite number where the law is asked")
+                    what = f"{name} is not a finite number where the law is asked"
+                    raise DataError(what, "it is nan or infinite", f"--at {name}=1e6")
             elif name in self.law.features:
                 raise DataError(
                     f"the law of {self.rows.series.name!r} depends on {name!r}, the point asked for does not say it",
@@ -159,7 +160,8 @@ class Learnt:
         """
         if self.law.features and feature not in self.law.features:
             why = f"it depends on {', '.join(self.law.features)}"
-            raise DataError(f"the law of {self.rows.series.name!r} does not depend on {feature!r}", why)
+            what = f"the law of {self.rows.series.name!r} does not depend on {feature!r}"
+            raise DataError(what, why, f"ask for its curve over {self.law.features[0]}")
         grid = np.geomspace(low, high, count) if 0 < low < high else np.linspace(low, high, count)
         others = (name for name in self.law.features if name != feature)
         medians = {name: np.full(count, np.median(self.rows.series.features[name])) for name in others}

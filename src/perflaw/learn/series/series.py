@@ -139,27 +139,37 @@ class Series:
         """
         y = self._numbers("the response", self.y)
         if y.size == 0:
-            raise DataError(f"series {self.name!r} has no rows", "nothing was measured", "")
+            raise DataError(
+                f"series {self.name!r} has no rows", "nothing was measured", "perflaw record -- python app.py"
+            )
         object.__setattr__(self, "y", y)
         features = {name: self._numbers(f"feature {name!r}", values, y.size) for name, values in self.features.items()}
         object.__setattr__(self, "features", features)
         if self.weights is not None:
             weights = self._numbers("the weights", self.weights, y.size)
             if (weights <= 0).any():
-                raise DataError(f"series {self.name!r}: weights must be positive", "a row weighs nothing or less", "")
+                raise DataError(
+                    f"series {self.name!r}: weights must be positive",
+                    "a row weighs nothing or less",
+                    "leave such rows out",
+                )
             object.__setattr__(self, "weights", weights)
         if self.runs is not None and np.shape(self.runs) != y.shape:
-            raise DataError(f"series {self.name!r}: {np.size(self.runs)} run labels for {y.size} rows")
+            what = f"series {self.name!r}: {np.size(self.runs)} run labels for {y.size} rows"
+            raise DataError(what, "each row belongs to one run", "give one label for each row")
         if not (np.isfinite(self.quantum) and self.quantum >= 0):
-            raise DataError(f"series {self.name!r}: the quantum must be a number of at least 0, not {self.quantum}")
+            what = f"series {self.name!r}: the quantum must be a number of at least 0, not {self.quantum}"
+            raise DataError(what, "it is the smallest step of the response", "quantum=0 where it has none")
 
     def _numbers(self, column: str, values: ArrayLike, length: int | None = None) -> Array:
         array = np.ascontiguousarray(values, dtype=np.float64)
         if array.ndim != 1 or (length is not None and array.size != length):
-            raise DataError(f"series {self.name!r}: {column} has shape {array.shape}", f"expected ({length or 'n'},)")
+            what = f"series {self.name!r}: {column} has shape {array.shape}"
+            raise DataError(what, f"expected ({length or 'n'},)", "give one number for each row")
         bad = np.count_nonzero(~np.isfinite(array))
         if bad:
-            raise DataError(f"series {self.name!r}: {column} has {bad} values that are not finite numbers")
+            what = f"series {self.name!r}: {column} has {bad} values that are not finite numbers"
+            raise DataError(what, "they are nan or infinite", "leave such rows out")
         largest = np.abs(array).max(initial=0.0)
         if largest > LARGEST or 0 < largest < 1.0 / LARGEST:
             why = "squares of it do not fit"

@@ -57,11 +57,14 @@ class TrendOptions:
     def __post_init__(self) -> None:
         """Refuse values for which the theorem of §4.1.1 does not hold."""
         if not 0.0 < self.alpha < 0.5:
-            raise DataError(f"alpha must lie between 0 and 0.5, not {self.alpha:g}", "members fit with R² > 1 − alpha")
+            what = f"alpha must lie between 0 and 0.5, not {self.alpha:g}"
+            raise DataError(what, "members fit with R² > 1 − alpha", "--alpha 0.02")
         if not self.sigma >= 0.0:
-            raise DataError(f"sigma must be a number of at least 0, not {self.sigma:g}")
+            what = f"sigma must be a number of at least 0, not {self.sigma:g}"
+            raise DataError(what, "it is the least deviation of a count", "--sigma 10")
         if self.nonzero < 1:
-            raise DataError(f"a law needs at least 1 run with a count above 0, not {self.nonzero}")
+            what = f"a law needs at least 1 run with a count above 0, not {self.nonzero}"
+            raise DataError(what, "of zeros alone nothing is learnt", "--nonzero 6")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,14 +104,15 @@ def check_data(
     """The data in checked form; DataError for wrong shapes, invalid counts, or fewer than three runs."""
     matrix = np.ascontiguousarray(counts, dtype=np.float64)
     if matrix.ndim != 2 or len(matrix) != len(names):
-        raise DataError(f"counts have shape {matrix.shape}", f"expected {len(names)} rows, one for each location")
+        why = f"expected {len(names)} rows, one for each location"
+        raise DataError(f"counts have shape {matrix.shape}", why, "give one row of counts for each name")
     if matrix.shape[1] < MIN_RUNS:
         few = "one run tells" if matrix.shape[1] == 1 else f"{matrix.shape[1]} runs tell"
         raise DataError(f"{few} no trend", f"at least {MIN_RUNS} different workloads are needed", RECORD_MORE)
     # Sums reveal NaN and infinity without a second matrix of this size.
     if matrix.size and not (np.isfinite(matrix.sum()) and matrix.min() >= 0):
         row = int(np.argmax([not (np.isfinite(line).all() and line.min() >= 0) for line in matrix]))
-        raise DataError(f"counts of {names[row]} are invalid", "a count is a number of at least 0")
+        raise DataError(f"counts of {names[row]} are invalid", "a count is a number of at least 0", "correct them")
     if matrix.size and matrix.max() > MAX_COUNT:
         raise DataError(f"counts reach {matrix.max():.3g}", "their squares overflow", "use a larger unit")
     runs = matrix.shape[1]
@@ -117,9 +121,11 @@ def check_data(
     for name, values in features.items():
         x = np.ascontiguousarray(values, dtype=np.float64)
         if x.shape != (runs,):
-            raise DataError(f"feature {name} has shape {x.shape}", f"expected ({runs},), a value for each run")
+            why = f"expected ({runs},), a value for each run"
+            raise DataError(f"feature {name} has shape {x.shape}", why, "give one value for each run")
         if np.isinf(x).any():
-            raise DataError(f"feature {name} is infinite in some run")
+            why, remedy = "no law can be learnt over it", "correct it, or leave that run out"
+            raise DataError(f"feature {name} is infinite in some run", why, remedy)
         if reason := _unusable(x):
             notes.append(f"feature {name} is left out: {reason}")
             continue
@@ -137,10 +143,13 @@ def check_data(
     designated = {}
     for row in dict.fromkeys(options.representatives):
         if not 0 <= row < len(names):
-            raise DataError(f"there is no location {row}", f"the matrix has {len(names)} locations")
+            why = f"the matrix has {len(names)} locations"
+            raise DataError(f"there is no location {row}", why, f"a row from 0 to {len(names) - 1}")
         name = names[row]
         if name in kept:
-            raise DataError(f"{name} is both a feature and a location", "a name can mean only one of them")
+            raise DataError(
+                f"{name} is both a feature and a location", "a name can mean only one of them", "rename the feature"
+            )
         if reason := _unusable(matrix[row]):
             notes.append(f"location {name} is left out as a feature: {reason}")
         else:

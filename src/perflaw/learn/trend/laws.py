@@ -65,9 +65,12 @@ def prediction_points(data: TrendData, at: Sequence[Point] | None, options: Tren
                 example = f"--at {next(iter(tops))}=1e6" if tops else "perflaw feature NAME=VALUE RUN"
                 raise DataError(f"no law depends on {name!r}", f"the features of these runs are: {known}", example)
             if not np.isfinite(value):
-                raise DataError(f"a prediction is asked for at a value of {name} that is not finite")
+                what = f"a prediction is asked for at a value of {name} that is not finite"
+                raise DataError(what, "it is nan or infinite", f"--at {name}=1e6")
         if not point:
-            raise DataError("a prediction is asked for at a point without features", "", "--at n=1e6")
+            raise DataError(
+                "a prediction is asked for at a point without features", "a law depends on features", "--at n=1e6"
+            )
         points.append({name: float(value) for name, value in point.items()})
     single = {name: tuple(point[name] for point in points if name in point) for name in tops}
     single = {name: values or tuple(point[name] for point in usual) for name, values in single.items()}

@@ -69,14 +69,16 @@ class ControllerClient:
                 error, ConnectionError
             ):  # the controller closes connections on which nothing happens
                 return self._post(path, body, headers, timeout_s)
-            raise WireError(f"{name}: cannot be reached", str(error) or type(error).__name__) from error
+            why = str(error) or type(error).__name__
+            raise WireError(f"{name}: cannot be reached", why, "perflaw controller serve, on its host") from error
         try:
             document = json.loads(text)
         except ValueError:
             document = None
         if not isinstance(document, dict):
             self.close()
-            raise WireError(f"{name}: no answer", f"status {answer.status}, and no document")
+            why = f"status {answer.status}, and no document; another server listens there?"
+            raise WireError(f"{name}: no answer", why, "perflaw controller status, on its host")
         if answer.status != 200:
             kind = Refused if 400 <= answer.status < 500 else WireError
             raise kind(f"{name}: status {answer.status}", str(document.get("why", "")), str(document.get("try", "")))

@@ -31,6 +31,7 @@ from perflaw.mine.fleet.ledger import Delivery, Ledger, Service, StubState
 from perflaw.mine.fleet.spool import MOST_TEXT, content_id
 from perflaw.mine.fleet.viewing import Views, viewing
 from perflaw.mine.messages import Measurement
+from perflaw.wire.channel import SAME_VERSION
 from perflaw.wire.tls import Address, listening
 from perflaw.wire.web import BesideServer, web_settings
 
@@ -42,6 +43,10 @@ BACKLOG: Final = 512
 """Connections that may wait to be accepted: a whole fleet comes back at once after a restart."""
 TICK_S: Final = 0.5
 """Time between two looks for new instructions, for all stubs together."""
+TOO_LARGE: Final = f"at most {MOST_BODY >> 20} MB are accepted"
+"""Why a request is refused."""
+REGISTERS: Final = "wait: the stub registers again by itself"
+"""What to do where the ledger does not know a stub."""
 
 T = TypeVar("T")
 
@@ -49,8 +54,8 @@ T = TypeVar("T")
 class NotAnswered(PerflawError):
     """A request that is refused, with an HTTP status."""
 
-    def __init__(self, status: int, what: str, why: str = "") -> None:
-        super().__init__(what, why)
+    def __init__(self, status: int, what: str, why: str, next_command: str) -> None:
+        super().__init__(what, why, next_command)
         self.status = status
 
 
@@ -98,9 +103,9 @@ class FleetService:
         try:
             return JSONResponse(await verb(await self._service(request), request))
         except NotAnswered as error:
-            return JSONResponse({"why": str(error)}, error.status)
+            return JSONResponse({"why": error.reason, "try": error.next_command}, error.status)
         except DataError as error:
-            return JSONResponse({"why": str(error)}, 400)
+            return JSONResponse({"why": error.reason, "try": error.next_command}, 400)
         except PerflawError as error:  # the database is away: the stub tries again
             self._say(str(error))
             return JSONResponse({"why": error.what}, 503)
@@ -112,7 +117,8 @@ class FleetService:
         if name not in self._services:
             self._services = await self._in_thread(self._ledger.services)
         if name not in self._services:
-            raise NotAnswered(401, "the token is not known", "was the service enrolled again? copy the new file")
+            why = "the service was enrolled again, or at another controller"
+            raise NotAnswered(401, "the token is not known", why, "copy the new enrolment to this host")
         return self._services[name]
 
     # ---- Verbs.
@@ -132,7 +138,7 @@ class FleetService:
         if name not in self._versions:
             self._versions = await self._in_thread(self._ledger.versions)
             if name not in self._versions:
-                raise NotAnswered(404, "the stub is not registered")
+                raise NotAnswered(404, "the stub is not registered", "the controller's database is new", REGISTERS)
         refused = tuple(_short(one) for one in parts["refused"].items()[:50])
         self._heard[name] = (name, time.time_ns(), parts["spooled"].whole(), refused)
         if windows := [
@@ -151,7 +157,8 @@ class FleetService:
             return {"version": version}
         stub = await self._in_thread(self._ledger.stub, name)
         if stub is None or stub.service != service.name:
-            raise NotAnswered(404, "the stub is not one of this service")
+            why = "its folder was used with another enrolment"
+            raise NotAnswered(404, "the stub is not one of this service", why, "--spool OTHER_FOLDER")
         requests = [one.to_json() for one in stub.requests]
         return {"version": stub.version, "budget": service.budget, "requests": requests}
 
@@ -189,13 +196,15 @@ def _read_batch(body: bytes, service: Service) -> tuple[list[Delivery], dict[str
         name, _, text = line.partition(" ")
         try:
             if len(text) > MOST_TEXT:
-                raise DataError("it is too large")
+                raise DataError("it is too large", f"at most {MOST_TEXT >> 20} MB are accepted", SAME_VERSION)
             if content_id(text) != name:
-                raise DataError("its id is not that of its content")
+                raise DataError("its id is not that of its content", "it was damaged on its way", SAME_VERSION)
             measurement = Measurement.from_json(text, f"measurement {name[:40]}")
             for one in measurement.observed:
                 if not any(fnmatchcase(one.component, pattern) for pattern in service.allow):
-                    raise DataError(f"{one.component[:80]} is not on the allow-list of {service.name}")
+                    what = f"{one.component[:80]} is not on the allow-list of {service.name}"
+                    remedy = f"perflaw controller enrol {service.name} --allow GLOB"
+                    raise DataError(what, "the enrolment was changed since it was measured", remedy)
             deliveries.append(Delivery(name, measurement, text))
         except PerflawError as error:
             refused[name[:40]] = str(error)
@@ -208,7 +217,7 @@ async def _body(request: HttpRequest) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > MOST_BODY:
-            raise NotAnswered(413, "the request is too large")
+            raise NotAnswered(413, "the request is too large", TOO_LARGE, SAME_VERSION)
         parts.append(part)
     body = b"".join(parts)
     if request.headers.get("content-encoding") == "deflate":
@@ -216,9 +225,9 @@ async def _body(request: HttpRequest) -> bytes:
         try:
             body = unpacking.decompress(body, 4 * MOST_BODY)
         except zlib.error as error:
-            raise NotAnswered(400, "the body is damaged", str(error)) from error
+            raise NotAnswered(400, "the body is damaged", str(error), SAME_VERSION) from error
         if unpacking.unconsumed_tail or not unpacking.eof:
-            raise NotAnswered(413, "the request is too large or was cut")
+            raise NotAnswered(413, "the request is too large or was cut", TOO_LARGE, SAME_VERSION)
     return body
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from perflaw.errors import DataError, StoreError, UsageError
 from perflaw.mine.messages import Measurement, Request
 from perflaw.store.files import write_whole
+from perflaw.wire.channel import SAME_VERSION
 
 MOST_TEXT: Final = 8 << 20
 """Characters of a measurement."""
@@ -51,7 +52,9 @@ class Spool:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 os.close(self._lock)
-                raise UsageError(f"{folder}: another stub uses it", "", "--spool OTHER_FOLDER") from error
+                raise UsageError(
+                    f"{folder}: another stub uses it", "each stub needs a folder of its own", "--spool OTHER_FOLDER"
+                ) from error
             for part in self._pending.glob("*.part"):
                 part.unlink()
             self._sizes = {path.name: path.stat().st_size for path in sorted(self._pending.iterdir())}
@@ -84,7 +87,10 @@ class Spool:
         """Keep a measurement, through to the disk; DataError if it is larger than a controller accepts."""
         text = content(measurement)
         if len(text) > MOST_TEXT:
-            raise DataError(f"a measurement of {len(text) >> 20} MB", f"at most {MOST_TEXT >> 20} MB are accepted")
+            why = f"at most {MOST_TEXT >> 20} MB are accepted"
+            raise DataError(
+                f"a measurement of {len(text) >> 20} MB", why, "perflaw stub … --allow GLOB  (fewer functions)"
+            )
         name = f"{measurement.end_ns:020d}-{content_id(text)}"
         write_whole(self._pending / name, text)
         with self._changed:
@@ -129,7 +135,7 @@ class Spool:
 def read_instructions(document: object, source: str) -> Instructions:
     """Instructions of a JSON document; DataError, ValueError, KeyError or TypeError if it holds none."""
     if not isinstance(document, dict):
-        raise DataError(f"{source}: no instructions")
+        raise DataError(f"{source}: no instructions", "its answer is no JSON object", SAME_VERSION)
     requests = tuple(Request.from_json(text, source) for text in document["requests"])
     return Instructions(int(document["version"]), requests, float(document["budget"]))
 

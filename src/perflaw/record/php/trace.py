@@ -244,7 +244,8 @@ class TraceReader:
         if self.chosen.wants([text]):
             code = len(self.lines) + 1
             if code >= MAX_CODE:
-                raise DataError(f"{code} different functions", f"at most {MAX_CODE - 1} are possible")
+                why = f"at most {MAX_CODE - 1} are possible"
+                raise DataError(f"{code} different functions", why, "record a smaller part of the program")
             self.lines[code] = set()
         else:
             self.unselected.append(text)

@@ -72,7 +72,8 @@ class CollectorConnection:
         while True:
             message = self.channel.receive(max(deadline - time.monotonic(), 0.0))
             if message is None:
-                raise WireError("the collector does not answer", f"waited {ANSWER_S:g} s")
+                why = f"waited {ANSWER_S:g} s; its machine is too busy, or it was stopped"
+                raise WireError("the collector does not answer", why, "start it again: perflaw collector …")
             if message.kind == "batch":
                 deadline = time.monotonic() + ANSWER_S
                 yield message

@@ -20,7 +20,7 @@ from perflaw.record.machine import stat_of
 from perflaw.record.probes import layout
 from perflaw.record.probes.areas import AttachedArea, RegisteredProbe, area_files
 from perflaw.record.probes.rings import RecordAccount, Records, RingReader, TickClock, clock_of, moment
-from perflaw.wire.channel import Message, WireError
+from perflaw.wire.channel import SAME_VERSION, Message, WireError
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def from_message(message: Message, known: Mapping[int, ProbeProcess], sender: Se
             raise ValueError("counts and payload differ")
         return Batch(tuple(pieces), sources, int(message.document["at_ns"]) + sender.ahead_ns)
     except (KeyError, TypeError, ValueError) as error:
-        raise WireError("a batch of records that cannot be read", str(error)) from error
+        raise WireError("a batch of records that cannot be read", str(error), SAME_VERSION) from error
 
 
 MOST: Final = 2048

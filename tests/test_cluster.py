@@ -104,7 +104,11 @@ def test_functions_mined_elsewhere_in_another_order_give_the_same():
 def test_recordings_merged_elsewhere_in_another_order_give_the_same(recordings):
     folders = [one.folder for one in recordings]
     here, tables = vary(recordings), merge([one.tables() for one in recordings])
-    assert read_merged(folders) == tables
+    parts: list[float] = []
+    assert read_merged(folders, parts.append) == tables
+    assert len(parts) > 2
+    assert parts == sorted(set(parts))
+    assert parts[-1] == 1
     with mapped_by(pickled):
         assert read_merged(folders) == tables
         assert repr(vary(recordings)) == repr(here)

@@ -28,8 +28,8 @@ def _here(function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequen
     return map(function, parts)
 
 
-def _untold(done: int) -> None:
-    """Nobody looks."""
+def untold(done: float) -> None:
+    """Nobody asks how far it is."""
 
 
 _mapper: ContextVar[Mapper] = ContextVar("mapper", default=_here)
@@ -49,7 +49,7 @@ def in_parts(
     function: Callable[[Sequence[Item]], list[Result]],
     items: Sequence[Item],
     size: int,
-    tell: Callable[[int], None] = _untold,
+    tell: Callable[[int], None] = untold,
 ) -> list[Result]:
     """The results of all items, processed ``size`` at a time; ``tell`` is told how many are done.
 

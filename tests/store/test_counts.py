@@ -66,7 +66,10 @@ def line(file, number, function="f"):
 
 
 def test_runs_stand_side_by_side_and_what_a_run_does_not_know_counts_nothing(counted):
-    matrix = read_matrix(counted({line("a.c", 1): 5, line("a.c", 2): 7}, {line("a.c", 2): 9, line("a.c", 3): 1}))
+    parts: list[float] = []
+    recordings = counted({line("a.c", 1): 5, line("a.c", 2): 7}, {line("a.c", 2): 9, line("a.c", 3): 1})
+    matrix = read_matrix(recordings, tell=parts.append)
+    assert parts == [0, 1 / 2]
     assert [location.name for location in matrix.locations] == ["a.c:1", "a.c:2", "a.c:3"]
     assert matrix.counts.tolist() == [[5, 0], [7, 9], [0, 1]]
     assert matrix.features["n"].tolist() == [1, 2]

@@ -243,8 +243,13 @@ def variance_views(
     known = [{one.name for one in recording.run.metrics} for recording in recordings]
     recorded = [name for name in _SIDE_BY_SIDE if all(name in names for names in known)]
     metrics = [find_metric(recordings, name) for name in dict.fromkeys([metric, *recorded])]
-    with progress("finding patterns of variance"):
-        surveys = [survey(tree, options) for tree in read_call_trees(recordings, metrics)]
+    with progress("reading call trees") as show:
+        trees = read_call_trees(recordings, metrics, show)
+    surveys = []
+    with progress("finding patterns of variance") as show:
+        for number, tree in enumerate(trees, 1):
+            surveys.append(survey(tree, options))
+            show(number / len(trees))
     before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from perflaw.api.reading import read_recordings
 from perflaw.errors import UsageError
-from perflaw.notices import progress
+from perflaw.notices import Show, progress
 
 if TYPE_CHECKING:
     from perflaw.report.trend.view import TrendView
@@ -94,8 +94,8 @@ def read_trend_input(request: TrendRequest) -> TrendInput:
             raise UsageError(f"--kind {request.kinds}", "columns of a file have no kind", f"perflaw trend {file}")
         read = TrendInput(read_csv_matrix(file))
     else:
-        with progress("reading counts"):
-            read = _read_experiment(request)
+        with progress("reading counts") as show:
+            read = _read_experiment(request, show)
     matrix = read.matrix
     known = matrix.features
     for name in request.features:
@@ -129,7 +129,7 @@ def _first(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)[:8]) or "none"
 
 
-def _read_experiment(request: TrendRequest) -> TrendInput:
+def _read_experiment(request: TrendRequest, show: Show) -> TrendInput:
     """Counts of an experiment's lines and blocks; without counted lines those of functions and calls."""
     from perflaw.store.counts import read_matrix, read_sources
     from perflaw.store.experiment import execution_of
@@ -149,7 +149,7 @@ def _read_experiment(request: TrendRequest) -> TrendInput:
         runs = {one.run.id: one.run for one in recordings}
         programs = {execution_of(one.run, runs).id for one in counted}
         used = [one for one in recordings if execution_of(one.run, runs).id in programs]
-    matrix = read_matrix(used or recordings, kinds)
+    matrix = read_matrix(used or recordings, kinds, show)
     left_out = _left_out(recordings, used, matrix)
     if "edge" in kinds and (silent := sum(not one.run.metrics for one in used)):
         left_out.append(f"no calls between functions in {silent} of {len(used)} runs: coverage does not count them")

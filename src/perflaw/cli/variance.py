@@ -105,8 +105,8 @@ def command(
         raise UsageError(f"two components: {names[0]}, {names[1]}", why, f"perflaw variance {names[0]}")
     recordings = read_recordings(experiment, runs)
     with on_cluster(cluster):
-        with step("reading call trees"):
-            tree = read_call_tree(recordings, find_metric(recordings, metric))
+        with step("reading call trees") as show:
+            tree = read_call_tree(recordings, find_metric(recordings, metric), show)
         known = {component.name: component for component in tree.components}
         component = known[find_component(names[0], known, "variance")] if names else None
         options = Options(cov, pressure=pressure, trim=trim, paper=paper, keep_outliers=keep_outliers)

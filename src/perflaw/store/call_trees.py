@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from math import ceil
 from pathlib import Path
 from socket import gethostname
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import StoreError
-from perflaw.parts import in_parts
+from perflaw.parts import in_parts, untold
 from perflaw.store.columns import NULL, WIDE, Array, Column, Row, Table, Tables
 from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
@@ -39,15 +40,20 @@ PART: Final = 8
 """Recordings, or merged parts of them, that are merged at once."""
 
 
-def read_call_tree(recordings: Sequence[Recording], metric: Metric) -> CallTree:
+def read_call_tree(recordings: Sequence[Recording], metric: Metric, tell: Callable[[float], None] = untold) -> CallTree:
     """The tree of all recordings together. StoreError where a table is missing or damaged."""
-    [tree] = read_call_trees(recordings, [metric])
+    [tree] = read_call_trees(recordings, [metric], tell)
     return tree
 
 
-def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) -> list[CallTree]:
-    """The trees of all recordings together in some metrics. StoreError where a table is missing or damaged."""
-    tables = read_merged([recording.folder.absolute() for recording in recordings])
+def read_call_trees(
+    recordings: Sequence[Recording], asked: Sequence[Metric], tell: Callable[[float], None] = untold
+) -> list[CallTree]:
+    """The trees of all recordings together in some metrics. StoreError where a table is missing or damaged.
+
+    ``tell`` is told the part of the reading that is done, 0 to 1.
+    """
+    tables = read_merged([recording.folder.absolute() for recording in recordings], tell)
     metrics = {known.name: known for recording in recordings for known in recording.run.metrics}
     noise = max(
         0.0
@@ -79,15 +85,26 @@ def read_call_trees(recordings: Sequence[Recording], asked: Sequence[Metric]) ->
     return [replace(tree, losses=MachineLosses(sum(one.watched_ns for one in watched), losses)) for tree in trees]
 
 
-def read_merged(folders: Sequence[Path]) -> Tables:
+def read_merged(folders: Sequence[Path], tell: Callable[[float], None] = untold) -> Tables:
     """The tables of some recordings as one, given by their folders; StoreError where a table is missing or damaged.
 
     They are read and merged some at a time, and then what came of that is merged likewise. Sums are exact, so that this
-    gives the tables of one merge of all of them.
+    gives the tables of one merge of all of them. ``tell`` is told the part that is done: merges
+    made, of all.
     """
-    merged = in_parts(partial(_read_together, host=gethostname()), folders, PART)
+    left = ceil(len(folders) / PART)
+    before, whole = 0, left
+    while left > 1:
+        left = ceil(left / PART)
+        whole += left
+
+    def told(done: int) -> None:
+        tell((before + done) / whole)
+
+    merged = in_parts(partial(_read_together, host=gethostname()), folders, PART, told)
     while len(merged) > 1:
-        merged = in_parts(_merge_together, merged, PART)
+        before += len(merged)
+        merged = in_parts(_merge_together, merged, PART, told)
     return merged[0]
 
 

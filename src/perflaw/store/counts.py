@@ -7,7 +7,7 @@ Only runs recorded with ``--collect lines`` have them, beside the tables of ``sc
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path, PurePath
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import StoreError
+from perflaw.parts import untold
 from perflaw.store.columns import Array, Column, Table, texts
 from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.schema import COUNTED, TEXT
@@ -82,12 +83,15 @@ def read_sources(recordings: Sequence[Recording]) -> dict[str, str]:
     return {file: path.read_bytes().decode(errors="replace") for file, path in paths.items() if path.is_file()}
 
 
-def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -> CountMatrix:
+def read_matrix(
+    recordings: Sequence[Recording], kinds: Sequence[str] = LINES, tell: Callable[[float], None] = untold
+) -> CountMatrix:
     """The counts of these recordings: (locations, runs); a location that a run does not know counts 0 there.
 
     A program and its child processes are one run: their counts are added up. Incomplete runs are left out, for their
     counts belong to another size of the workload than their features say. ``function`` and ``edge`` are calls of a
-    component, and of one component by another. StoreError where nothing is left.
+    component, and of one component by another. ``tell`` is told the part of the recordings that is read, 0 to 1.
+    StoreError where nothing is left.
     """
     # Id of each run to be read → id of its program's run.
     need_counts = any(kind in LINES for kind in kinds)
@@ -99,7 +103,8 @@ def read_matrix(recordings: Sequence[Recording], kinds: Sequence[str] = LINES) -
     columns = {run: place for place, run in enumerate(dict.fromkeys(roots.values()))}
     rows = _MatrixRows(kinds)
     cells: list[tuple[NDArray[np.intp], int, Array]] = []
-    for recording in recordings:
+    for number, recording in enumerate(recordings):
+        tell(number / len(recordings))
         if recording.run.id in roots:
             column = columns[roots[recording.run.id]]
             if has_table(recording.folder, "counts"):  # those of compiled programs count functions as well

@@ -4,6 +4,8 @@ import os
 import pickle
 import signal
 import sys
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -149,6 +151,9 @@ def test_a_cluster_that_loses_workers_gives_the_same(tmp_path, recordings, monke
     def learn_all():
         return trend(*matrix()), annotate([evidence(i) for i in range(5)])
 
+    def map_all(function, items):
+        return list(map(function, items))
+
     def mined():
         return mine_all().file
 
@@ -159,6 +164,10 @@ def test_a_cluster_that_loses_workers_gives_the_same(tmp_path, recordings, monke
     with on_cluster("local:2"):
         assert in_parts(mortal(sorted, tmp_path / "sorted"), [3, 1, 2, 0], 2) == [1, 3, 0, 2]
         assert (tmp_path / "sorted").exists(), "a worker was lost"
+        with warnings.catch_warnings(action="error"):
+            assert in_parts(partial(map_all, np.arange(2_000_000).__getitem__), [3, 1, 2, 0], 2) == [3, 1, 2, 0], (
+                "16 MB are sent"
+            )
         assert repr(learn_all()) == results[learn_all]
         for module, name, function in (
             (mining, "_mine_each", mined),

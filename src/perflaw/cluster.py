@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import version
 from logging import CRITICAL
 from typing import Any, Final
+from warnings import catch_warnings, filterwarnings
 
 import perflaw
 from perflaw.errors import UsageError
@@ -60,8 +61,11 @@ def _connected(address: str) -> Iterator[None]:
         def run(function: Callable[[Sequence[Any]], list[Any]], parts: list[Sequence[Any]]) -> Iterator[list[Any]]:
             # The function, which may hold a whole call tree, is sent to each worker once. As the result of a task it is
             # there again if the worker that had it is lost.
-            shared = client.submit(_unchanged, function, pure=False)
-            for future in client.map(_apply, [shared] * len(parts), parts, pure=False):
+            with catch_warnings():
+                filterwarnings("ignore", "Sending large graph")  # parts have to get there, however large they are
+                shared = client.submit(_unchanged, function, pure=False)
+                futures = client.map(_apply, [shared] * len(parts), parts, pure=False)
+            for future in futures:
                 yield future.result()
 
         with mapped_by(run):

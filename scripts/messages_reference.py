@@ -42,7 +42,8 @@ SPOKEN = {
     "error": "reason", "strerror": "reason", "msg": "reason", "message": "reason", "did_you_mean": "similar names",
     "suggestion": "similar names", "cwd": "current folder", "gettempdir": "folder for temporary files",
     "executable": "program", "returncode": "status", "argv": "command", "id": "number", "removeprefix": "reason",
-    "pid": "PID", "__name__": "kind", "own": "unit of the metric", "at": "place",
+    "pid": "PID", "__name__": "kind", "own": "unit of the metric", "at": "place", "timeout_s": "seconds",
+    "enrol": "perflaw controller enrol",
 }  # fmt: skip
 """Name in the sources → what a reader calls it."""
 KEEPING = {
@@ -62,7 +63,7 @@ def text_of(node: ast.expr | None, known: Texts) -> str:
         return "".join(
             text_of(part.value if isinstance(part, ast.FormattedValue) else part, known) for part in node.values
         )
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not isinstance(node.right, ast.Constant):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _has_words(node):
         return text_of(node.left, known) + text_of(node.right, known)
     if isinstance(node, ast.IfExp | ast.BoolOp):
         parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values
@@ -70,6 +71,10 @@ def text_of(node: ast.expr | None, known: Texts) -> str:
     if isinstance(node, ast.Name | ast.Attribute) and (name := _last(node)) in known:
         return known[name]
     return f"‹{_spoken(name_of(node) or '…')}›"
+
+
+def _has_words(node: ast.expr) -> bool:
+    return any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in ast.walk(node))
 
 
 def name_of(node: ast.AST) -> str:

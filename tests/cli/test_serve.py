@@ -162,6 +162,10 @@ def test_other_machines_show_the_token_and_foreign_names_are_refused(folder: Pat
         assert server.get(f"//evil.example?token={server.token}")[2]["location"] == "/evil.example"
         for host, status in (("evil.example", 400), ("build.example:80", 200), ("[::1]:80", 200), ("", 400)):
             assert server.get("/", Cookie=cookie, Host=host)[0] == status, host
+        server.process.send_signal(signal.SIGINT)  # pressed twice, as people do
+        assert server.end(signal.SIGINT) == 0
+        assert server.process.stderr is not None
+        assert "Traceback" not in server.process.stderr.read()
 
 
 def test_this_machine_needs_no_token_but_its_names(folder: Path) -> None:

@@ -150,6 +150,10 @@ def serve_until_signal(settings: uvicorn.Config, listener: socket.socket, ready:
             if self.started:
                 ready()
 
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            """End in order; a second signal changes nothing, for that takes a second at most."""
+            self.should_exit = True
+
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
             """As uvicorn does, which afterwards raises the signal again: it has done its work."""

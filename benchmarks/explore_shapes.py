@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-from explore_grids import MAX_HIGH, MAX_MEDIAN, needed
+from explore_grids import needed, tell
 from explore_systems import System
 from numpy.typing import NDArray
 from shared import Bars
@@ -156,12 +156,7 @@ def main() -> None:
         for policy in asked.policies.split(","):
             seeds = range(0 if asked.even else 1, 2 * asked.seeds, 2)
             trials = [needed(drawn(family, seed), policy, seed) for seed in seeds]
-            middle, high = (int(each) for each in np.quantile(trials, [0.5, 0.9], method="higher"))
-            words = ""
-            if policy == "law":
-                words = bars.check(f"{family} median", middle, MAX_MEDIAN) + " "
-                words += bars.check(f"{family} p90", high, MAX_HIGH)
-            print(f"{family:10} {policy[-10:]:10} {middle:6} {high:4} {words}", flush=True)
+            tell(bars, family, policy, trials)
     bars.leave()
 
 

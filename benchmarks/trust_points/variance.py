@@ -535,15 +535,14 @@ def _slowdown(folder: Path, number: int) -> Answer:
     """What is told of a server that waits most of the time, against its CPU time with and without the tracer."""
     program = write_program(folder, SERVER)
     # By turns, so that a change of the machine's speed hits both.
-    plain, traced, told = [], [], []
+    ratios, told = [], []
     for turn in range(5):
-        plain.append(cpu_s([sys.executable, program.name], folder))
+        plain = cpu_s([sys.executable, program.name], folder)
         perflaw(folder, "record", "-e", f"e{turn}", "--", program.name)
         [run] = json.loads(perflaw(folder, "runs", "-e", f"e{turn}", "--json"))["runs"]
-        traced.append((run["machine"]["user_ns"] + run["machine"]["system_ns"]) / 1e9)
+        ratios.append((run["machine"]["user_ns"] + run["machine"]["system_ns"]) / 1e9 / plain)
         told.append(run["slowdown"])
-    true = statistics.median(one / other for one, other in zip(traced, plain, strict=True))
-    mean = statistics.median(told)
+    true, mean = statistics.median(ratios), statistics.median(told)
     return Answer(f"{mean:.2f}x told, {true:.2f}x measured", abs(mean - true) < 0.25 * true)
 
 

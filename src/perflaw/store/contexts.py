@@ -238,10 +238,16 @@ def own_queueing(recording: Recording, parent: Array) -> Array:
     return np.maximum(own, 0.0)
 
 
-def queueing_by_component(recording: Recording, tree: Table) -> dict[int, tuple[int, int]]:
-    """Component by number → ns in which others had the CPU within its outermost invocations, and in them outside of callees."""
+def callers_and_functions(tree: Table) -> tuple[Array, Array]:
+    """(V,) callers and (V,) functions of the nodes of a call tree by number; -1 for none."""
     parent, component = np.full((2, int(tree["node"].max(initial=0)) + 1), -1, np.int64)
     parent[tree["node"]], component[tree["node"]] = tree["parent"], tree["component"]
+    return parent, component
+
+
+def queueing_by_component(recording: Recording, tree: Table) -> dict[int, tuple[int, int]]:
+    """Component by number → ns in which others had the CPU within its outermost invocations, and in them outside of callees."""
+    parent, component = callers_and_functions(tree)
     found: dict[int, tuple[int, int]] = {}
     own = own_queueing(recording, parent)
     for node in np.flatnonzero(own).tolist():

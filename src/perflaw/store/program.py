@@ -10,7 +10,7 @@ import numpy as np
 
 from perflaw.errors import UsageError
 from perflaw.store.columns import Table, Tables
-from perflaw.store.contexts import QUEUEING, ContextReader, costs_of, match_totals, own_queueing
+from perflaw.store.contexts import QUEUEING, ContextReader, callers_and_functions, costs_of, match_totals, own_queueing
 from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.observations import read_observations
 from perflaw.store.schema import table_of
@@ -85,8 +85,7 @@ def _read_costs(recordings: Sequence[Recording], *metrics: Metric) -> list[Progr
 
 def _queued_costs(recording: Recording, tree: Table) -> Tables:
     """The tables of costs of the time in which others had the CPU."""
-    parent, component = np.full((2, int(tree["node"].max(initial=0)) + 1), -1, np.int64)
-    parent[tree["node"]], component[tree["node"]] = tree["parent"], tree["component"]
+    parent, component = callers_and_functions(tree)
     own = own_queueing(recording, parent)
     inclusive = own.copy()
     for node in range(len(parent) - 1, 0, -1):  # callees have higher numbers

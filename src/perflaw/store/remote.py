@@ -99,13 +99,13 @@ class ObjectStore:
         """Make an object if there is none, and return the bytes of the one that is there then: ours, or another's."""
         try:
             if self.is_local:
-                with self._part(path) as part, suppress(FileExistsError):
+                with self._part(path) as part, suppress(FileExistsError):  # another made it first, and its bytes count
                     part.write_bytes(data)
                     os.link(part, path)
             else:
                 self.files.pipe_file(path, data, mode="create")
         except OSError as error:  # how a refusal is called differs between file systems
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError):  # nobody made it, so the refusal has another reason
                 return bytes(self.files.cat_file(path))
             raise error
         return bytes(self.files.cat_file(path))
@@ -144,7 +144,7 @@ def _in_words(url: str) -> Iterator[None]:
         yield
     except (PerflawError, ImportError, MemoryError):
         raise
-    except Exception as error:
+    except Exception as error:  # each storage has errors of its own library, and all are told with the address
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, PermissionError) or "credential" in text.lower():
             remedy = "AWS_PROFILE=… or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (docs/storage.md)"
@@ -456,7 +456,7 @@ def _copy_run(store: ObjectStore, experiment: Experiment, run: PushedRun) -> Non
     folder, sources = experiment.runs_folder / run.number, experiment.folder / "sources"
     part = folder.with_name(f"{run.number}.part")
     text = json.dumps(run.document, indent=1, allow_nan=False) + "\n"
-    with suppress(OSError):
+    with suppress(OSError):  # it is not here yet
         if (folder / "run.json").read_text() == text and verify_all(folder):
             return
     part.mkdir(exist_ok=True, mode=0o700)

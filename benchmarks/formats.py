@@ -15,8 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +115,93 @@ def speedscope(calls: int) -> bytes:
     return json.dumps({**document, "shared": {"frames": [{"name": name} for name in names]}}).encode()
 
 
-FORMATS = {
+def perfetto(calls: int) -> bytes:
+    """Packets of slices, by Perfetto's own classes; names are numbers, as its library writes them."""
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket, TrackEvent
+
+    def packed(packet: Any) -> bytes:
+        packet.trusted_packet_sequence_id = 1
+        data = packet.SerializeToString()
+        size, length = len(data), bytearray()
+        while size > 127:
+            length.append(size & 127 | 128)
+            size >>= 7
+        return b"\x0a" + bytes([*length, size]) + data
+
+    first = TracePacket(sequence_flags=TracePacket.SEQ_INCREMENTAL_STATE_CLEARED)
+    first.track_descriptor.uuid, first.track_descriptor.thread.pid, first.track_descriptor.thread.tid = 7, 1, 1
+    parts, stack, numbers = [packed(first)], [], {}
+
+    def event(kind: int, stamp: int) -> Any:
+        packet = TracePacket(timestamp=stamp)
+        packet.track_event.type, packet.track_event.track_uuid = kind, 7
+        return packet
+
+    for number, parent, name, begin, end in requests(calls):
+        while len(stack) > (parent >= 0):
+            parts.append(packed(event(TrackEvent.TYPE_SLICE_END, stack.pop())))
+        packet = event(TrackEvent.TYPE_SLICE_BEGIN, begin)
+        if name not in numbers:
+            numbers[name] = len(numbers) + 1
+            packet.interned_data.event_names.add(iid=numbers[name], name=name)
+        packet.track_event.name_iid = numbers[name]
+        packet.track_event.debug_annotations.add(name="items", int_value=number % 100)
+        parts.append(packed(packet))
+        stack.append(end)
+    parts += [packed(event(TrackEvent.TYPE_SLICE_END, end)) for end in reversed(stack)]
+    return b"".join(parts)
+
+
+PROGRAM_C = """#include <stdlib.h>
+int part(int n) { __asm__ volatile(""); return n; }
+int request(int n) { int sum = 0; for (int at = 0; at < PARTS; at++) sum += part(n + at); return sum; }
+int main(int count, char **words) { int sum = 0; for (int at = atoi(words[1]); at > 0; at--) sum += request(at); return sum == 1; }
+"""
+PROGRAM_PY = """import sys
+def part(n): return n
+def request(n): return sum([part(n + at) for at in range(PARTS)])
+for at in range(int(sys.argv[1])): request(at)
+"""
+
+
+def uftrace(calls: int, path: Path) -> None:
+    """A folder of uftrace: a program in C runs under it."""
+    source, program = path.with_suffix(".c"), path.with_suffix(".out")
+    source.write_text(PROGRAM_C.replace("PARTS", str(PARTS)))
+    subprocess.run(["gcc", "-O1", "-fno-inline", "-pg", "-o", program, source], check=True)
+    size = str(calls // (PARTS + 1))
+    subprocess.run(["uftrace", "record", "-d", path, "-b", "32M", "-A", "part@arg1", program, size], check=True)
+
+
+def viztracer(calls: int, path: Path) -> None:
+    """Viztracer's JSON: a program in Python runs under it."""
+    program = path.with_suffix(".py")
+    program.write_text(PROGRAM_PY.replace("PARTS", str(PARTS)))
+    words = [
+        "-m",
+        "viztracer",
+        "--quiet",
+        "--ignore_c_function",
+        "--tracer_entries",
+        str(3 * calls),
+        "-o",
+        f"{path}.json",
+    ]
+    subprocess.run([sys.executable, *words, program, str(calls // (PARTS + 1))], check=True, capture_output=True)
+    Path(f"{path}.json").rename(path)
+
+
+FORMATS: dict[str, Callable[[int], bytes]] = {
     "trace-event JSON, X events": lambda calls: chrome(calls, True),
     "trace-event JSON, B and E events": lambda calls: chrome(calls, False),
     "OTLP protobuf": lambda calls: otlp(calls).SerializeToString(),
     "OTLP JSON": otlp_json,
     "Zipkin": zipkin,
     "speedscope": speedscope,
+    "Perfetto protobuf": perfetto,
 }
+TOOLS: dict[str, Callable[[int, Path], None]] = {"uftrace": uftrace, "viztracer": viztracer}
+"""Formats whose files the tools themselves write."""
 
 
 def read(path: Path) -> None:
@@ -132,32 +210,39 @@ def read(path: Path) -> None:
     from perflaw.imports.runs import core_file
 
     library = core_file(lambda text: None)
-    began = time.process_time()
+    began = sum(os.times()[:4])  # with that of the tools that read for us
     trace = read_trace(path, library)
     for process in trace.processes:
         process.tree(library, 1)
     status = Path("/proc/self/status").read_text()  # what getrusage tells includes the process that started this one
     peak = int(re.search(r"VmHWM:\s+(\d+)", status)[1])
-    print(json.dumps({"seconds": time.process_time() - began, "kB": peak}))
+    print(json.dumps({"seconds": sum(os.times()[:4]) - began, "kB": peak}))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=200_000)
+    parser.add_argument("--only", help="a part of the name of the formats to measure")
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.read:
         read(chosen.read)
         return
     print(f"{'format':34} {'file':>8} {'calls/s':>9} {'memory':>8} {'of which file':>14}")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, write in FORMATS.items():
+    for name in [*FORMATS, *TOOLS]:
+        if chosen.only and chosen.only.lower() not in name.lower():
+            continue
+        with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace"
-            path.write_bytes(write(chosen.calls))
+            if name in TOOLS:
+                TOOLS[name](chosen.calls, path)
+            else:
+                path.write_bytes(FORMATS[name](chosen.calls))
             command = [sys.executable, __file__, "--read", str(path)]
             done = subprocess.run(command, check=True, capture_output=True, text=True, env=dict(os.environ))
             found = json.loads(done.stdout)
-            size, peak = path.stat().st_size / 1e6, found["kB"] / 1e3
+            files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+            size, peak = sum(one.stat().st_size for one in files) / 1e6, found["kB"] / 1e3
             speed = chosen.calls / found["seconds"]
             print(f"{name:34} {size:5.0f} MB {speed:9,.0f} {peak:5.0f} MB {peak / size:12.1f} x", flush=True)
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Final
 
-from perflaw.bounds import MAX_BYTES, check_size
+from perflaw.bounds import MAX_BYTES, check_size, read_pieces
 from perflaw.errors import DataError
 from perflaw.imports.formats import ForeignFile, Format
-from perflaw.imports.protobuf import Value, double, fields, message, signed, text, whole
+from perflaw.imports.protobuf import Value, double, fields, message, messages, signed, text, whole
 from perflaw.imports.tracks import BEGUN_EARLIER, Number, ProcessEvents, Trace, trace_of
 from perflaw.types import Component
 
@@ -72,42 +73,100 @@ class _Slice:
 
     stamp: int
     """ns."""
-    track: int
     begins: bool
     component: Component
     numbers: tuple[tuple[str, Number], ...]
 
 
-class _PerfettoReader:
-    """Reads the packets of a file."""
+class _OpenSlices:
+    """The open slices of a track, put on a track of its process; an end ends the innermost one, as in Perfetto itself."""
 
-    def __init__(self, file: ForeignFile) -> None:
-        self.file = file
+    def __init__(self, pid: int, process: ProcessEvents) -> None:
+        self.pid, self.process, self.track = pid, process, process.track()
+        self.last = 0
+        """The last time stamp, ns."""
+        self.open: list[tuple[int, int]] = []
+        """Frame and code of each open slice."""
+
+    def play(self, one: _Slice) -> None:
+        """Take in a begin or an end."""
+        self.last = one.stamp
+        if one.begins:
+            code = self.process.component(one.component)
+            caller = self.open[-1][1] if self.open else 0
+            self.open.append((self.process.enter(self.track, one.stamp, code, caller, one.numbers), code))
+        elif self.open:
+            self.process.exit(self.track, one.stamp, self.open.pop()[0])
+        else:
+            self.process.notes[BEGUN_EARLIER] += 1
+
+
+class _PerfettoReader:
+    """Reads the packets of a file, and puts slices on tracks as they come.
+
+    A track whose slices are not in the order of time, or whose process is described after its first slice, is known when
+    the file has been read: ``surprises`` tells of it, and another reader begins with that knowledge.
+    """
+
+    def __init__(
+        self, path: Path, tracks: Mapping[int, _TrackDescription] | None = None, unordered: Collection[int] = ()
+    ) -> None:
+        self.path = path
         self.sequences: dict[int, _Sequence] = {}
-        self.tracks: dict[int, _TrackDescription] = {}
-        self.slices: dict[int, list[_Slice]] = {}
+        self.tracks = dict(tracks or {})
+        self.unordered = set(unordered)
+        self.surprises: set[int] = set()
+        """Tracks whose slices are not in order."""
+        self.waiting: dict[int, list[_Slice]] = {track: [] for track in unordered}
+        """Slices of the tracks that are known to be out of order."""
+        self.processes: dict[int, ProcessEvents] = {}
+        self.stacks: dict[int, _OpenSlices] = {}
         self.notes: Counter[str] = Counter()
         self.lost = ""
 
-    def read(self) -> Trace:
-        """The calls of all tracks; DataError names the packet that is damaged."""
+    def read(self, pieces: Iterable[bytes]) -> None:
+        """Take in all packets; DataError names the one that is damaged."""
         count = 0
         try:
-            for packet in _packets(self.file.data):
+            for packet in _packets(pieces):
                 count += 1
                 self._take(packet)
         except (ValueError, zlib.error) as error:
-            what = f"{self.file.path}: packet {count + 1}"
+            what = f"{self.path}: packet {count + 1}"
             raise DataError(what, f"its protobuf is damaged: {error}", "write the trace anew and import it") from None
-        processes: dict[int, ProcessEvents] = {}
-        for track, slices in self.slices.items():
+        for track, slices in self.waiting.items():
+            for one in sorted(slices, key=lambda one: one.stamp):
+                self._stack(track).play(one)
+
+    def is_right(self) -> bool:
+        """Whether nothing that came later shows that a slice was put in a wrong place."""
+        moved = any(self._process_of(track)[0] != stack.pid for track, stack in self.stacks.items())
+        return not moved and not self.surprises
+
+    def trace(self) -> Trace:
+        """The calls of all tracks."""
+        for track in self.stacks:
             pid, name = self._process_of(track)
-            process = processes.setdefault(pid, ProcessEvents("", pid))
-            process.name = process.name or name
-            _play(process, sorted(slices, key=lambda one: one.stamp))
-        for process in list(processes.values())[:1]:
+            self.processes[pid].name = self.processes[pid].name or name
+        for process in list(self.processes.values())[:1]:
             process.notes.update(self.notes)
-        return trace_of("Perfetto", processes.values(), 1, self.lost)
+        return trace_of("Perfetto", self.processes.values(), 1, self.lost)
+
+    def _stack(self, track: int) -> _OpenSlices:
+        if track not in self.stacks:
+            pid, _ = self._process_of(track)
+            process = self.processes.setdefault(pid, ProcessEvents("", pid))
+            self.stacks[track] = _OpenSlices(pid, process)
+        return self.stacks[track]
+
+    def _play(self, track: int, one: _Slice) -> None:
+        if track in self.unordered:
+            self.waiting[track].append(one)
+            return
+        stack = self._stack(track)
+        if one.stamp < stack.last:
+            self.surprises.add(track)
+        stack.play(one)
 
     def _take(self, packet: bytes) -> None:
         parts = dict(fields(packet))
@@ -180,15 +239,8 @@ class _PerfettoReader:
         name = text(single[23]) if 23 in single else sequence.names.get(whole(single.get(10, 0)), "")
         numbers = [found for one in annotations if (found := _annotation(sequence, one))]
         track = whole(single.get(11, sequence.default_track))
-        self.slices.setdefault(track, []).append(
-            _Slice(
-                self._stamp(sequence, packet),
-                track,
-                kind == _BEGIN,
-                Component(name or "unnamed", file, line),
-                tuple(numbers),
-            )
-        )
+        component = Component(name or "unnamed", file, line)
+        self._play(track, _Slice(self._stamp(sequence, packet), kind == _BEGIN, component, tuple(numbers)))
 
     def _stamp(self, sequence: _Sequence, packet: dict[int, Value]) -> int:
         stamp = whole(packet.get(8, 0))
@@ -201,18 +253,16 @@ class _PerfettoReader:
         return stamp
 
 
-def _packets(data: bytes, depth: int = 0) -> Iterator[bytes]:
+def _packets(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """The packets of a trace, also those that were compressed together."""
-    for key, value in fields(data):
-        packet = message(value) if key == 1 else b""
-        compressed = dict(fields(packet)).get(50) if packet[:2] == b"\x92\x03" and not depth else None
-        if compressed is None:
-            if packet:
-                yield packet
-        else:
+    for packet in messages(pieces, 1, MAX_BYTES):
+        compressed = dict(fields(packet)).get(50) if packet[:2] == b"\x92\x03" else None
+        if compressed is not None:
             inflated = zlib.decompressobj().decompress(message(compressed), MAX_BYTES + 1)
             check_size(len(inflated))
-            yield from _packets(inflated, depth + 1)
+            yield from (message(value) for key, value in fields(inflated) if key == 1)
+        elif packet:
+            yield packet
 
 
 def _take_names(sequence: _Sequence, interned: bytes) -> None:
@@ -249,21 +299,6 @@ def _annotation(sequence: _Sequence, annotation: bytes) -> tuple[str, Number] | 
     return (name, value) if value is not None and Decimal(value).is_finite() else None
 
 
-def _play(process: ProcessEvents, slices: list[_Slice]) -> None:
-    """Put the slices of a track on a track; an end ends the innermost open slice, as in Perfetto itself."""
-    track = process.track()
-    stack: list[tuple[int, int]] = []  # frame and code of each open call
-    for one in slices:
-        if one.begins:
-            code = process.component(one.component)
-            frame = process.enter(track, one.stamp, code, stack[-1][1] if stack else 0, one.numbers)
-            stack.append((frame, code))
-        elif stack:
-            process.exit(track, one.stamp, stack.pop()[0])
-        else:
-            process.notes[BEGUN_EARLIER] += 1
-
-
 def recognises(file: ForeignFile) -> bool:
     """Whether a file begins with a packet of Perfetto. Other messages have other first fields, or text in these."""
     if file.data[:1] != bytes([_PACKET]):
@@ -282,4 +317,28 @@ def recognises(file: ForeignFile) -> bool:
     return bool(keys) and bool(keys & (_FIRST_FIELDS - {1, 2})) and described and numbers
 
 
-FORMAT: Final = Format("traces of Perfetto in protobuf", recognises, lambda file: _PerfettoReader(file).read())
+def read(path: Path, pieces: Callable[[], Iterable[bytes]]) -> Trace:
+    """The calls of a file, which is read a second time where slices were not in order; DataError where it is damaged."""
+    reader = _PerfettoReader(path)
+    reader.read(pieces())
+    if not reader.is_right():
+        reader = _PerfettoReader(path, reader.tracks, reader.surprises)
+        reader.read(pieces())
+    return reader.trace()
+
+
+def _read_bytes(beginning: ForeignFile) -> Trace:
+    """The calls of a file that is read in pieces; DataError where it is damaged."""
+    path = beginning.path
+    try:
+        return read(path, lambda: read_pieces(path))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read", (error.strerror or "").lower(), f"ls -l {path}") from error
+
+
+FORMAT: Final = Format(
+    "traces of Perfetto in protobuf",
+    recognises,
+    lambda file: read(file.path, lambda: [file.data]),
+    read_bytes=_read_bytes,
+)

@@ -5,12 +5,14 @@ Only what these formats need is read: varints, fixed numbers and bytes. Groups, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from struct import unpack, unpack_from
 
 Value = int | bytes
 """A varint or the bits of a fixed number, without a sign; or bytes: text, a message within, packed numbers."""
 _SIGN = 1 << 63
+_LONGEST_HEAD = 20
+"""Bytes of a key and of a number or a length."""
 _SMALL = [bytes([value]) for value in range(128)]
 
 
@@ -54,6 +56,49 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
         else:
             raise ValueError(f"a field of kind {kind}, which no message has")
         yield key >> 3, value
+
+
+def messages(pieces: Iterable[bytes], number: int, most: int) -> Iterator[bytes]:
+    """The messages of one field of an outermost message that is read in pieces; other fields are passed over.
+
+    ValueError where it is damaged, or where a field has more than ``most`` bytes.
+
+    >>> list(messages([bytes([10, 2, 104]), bytes([105, 16, 1, 10, 0])], 1, 100))
+    [b'hi', b'']
+    """
+    held = b""
+    wanted = 0  # bytes from which on it is worth looking again
+    for piece in pieces:
+        held += piece
+        if len(held) < wanted:
+            continue
+        place = 0
+        while (end := _field_end(held, place)) is not None and end <= len(held):
+            for key, value in fields(held[place:end]):
+                if key == number:
+                    yield message(value)
+            place = end
+        if end is not None and end - place > most:
+            raise ValueError(f"a field of {end - place} bytes")
+        held = held[place:]
+        wanted = 0 if end is None else end - place
+    if held:
+        raise ValueError("it ends in the middle of a field")
+
+
+def _field_end(data: bytes, place: int) -> int | None:
+    """Where the field that begins at a place ends; None where too little of it is there to tell."""
+    try:
+        key, at = varint(data, place)
+        if key & 7 == 2:
+            length, at = varint(data, at)
+            return at + length
+        # A field of another kind has no size, and reading it tells that no message has one.
+        return varint(data, at)[1] if key & 7 == 0 else at + {1: 8, 5: 4}.get(key & 7, 0)
+    except ValueError:
+        if len(data) - place > _LONGEST_HEAD:
+            raise
+        return None
 
 
 def varint(data: bytes, place: int) -> tuple[int, int]:

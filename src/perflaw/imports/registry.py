@@ -68,6 +68,8 @@ def read_trace(path: Path, library: Path | None = None) -> Trace:
         return streamed
     if (found := _read_pieces(path, library)) is not None:
         return found
+    if (found := _read_bytes(path, library)) is not None:
+        return found
     file = ForeignFile.open(path, library)
     format_ = next((one for one in BINARY_TRACES if one.recognises(file)), None)
     if format_ is None:
@@ -100,6 +102,20 @@ def _read_pieces(path: Path, library: Path | None) -> Trace | None:
         if path.stat().st_size > MAX_BYTES:
             raise
     return None
+
+
+def _read_bytes(path: Path, library: Path | None) -> Trace | None:
+    """The calls of a binary file that is read in pieces; None where it is none, or where it holds no call."""
+    try:
+        head = next(read_pieces(path), b"") if path.is_file() else b""
+    except (OSError, ValueError):
+        return None  # reading it whole tells why
+    beginning = ForeignFile(path, head, library=library)
+    format_ = next((one for one in BINARY_TRACES if head and one.recognises(beginning)), None)
+    if format_ is None or format_.read_bytes is None:
+        return None
+    trace = format_.read_bytes(beginning)
+    return trace if trace.processes else None
 
 
 def read_benchmarks(file: ForeignFile) -> Benchmarks:

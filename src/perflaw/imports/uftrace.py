@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -116,34 +117,90 @@ class _Stack:
             self.process.abandon(self.track, stamp, self.open[-1].frame if self.open else 0)
 
 
+class _Tracks:
+    """The stacks of tasks, by process."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.tasks = tasks
+        self.processes: dict[int, ProcessEvents] = {}
+        self.stacks: dict[int, _Stack] = {}
+        self.is_lost = False
+
+    def play(self, task: int, record: Record) -> None:
+        """Take in a record of a task, in order of time."""
+        if task not in self.stacks:
+            pid = self.tasks.owners.get(task, task)
+            if pid not in self.processes:
+                self.processes[pid] = ProcessEvents(self.tasks.programs.get(pid, ""), pid)
+            self.stacks[task] = _Stack(self.processes[pid])
+        self.stacks[task].play(record)
+
+    def trace(self) -> Trace:
+        """The calls of all tasks."""
+        return trace_of("uftrace", self.processes.values(), 1, LOST if self.is_lost else "")
+
+
 def parse_dump(lines: Iterable[str], tasks: Tasks) -> Trace:
-    """The calls in the text of ``uftrace dump``."""
+    """The calls in the text of ``uftrace dump``; its records may come in any order."""
     by_task: dict[int, list[Record]] = {}
-    last: Record | None = None
-    lost = False
+    tracks = _Tracks(tasks)
+    for task, record in _records(lines, tracks):
+        by_task.setdefault(task, []).append(record)
+    for task, records in by_task.items():
+        for record in sorted(records, key=lambda record: record.stamp):
+            tracks.play(task, record)
+    return tracks.trace()
+
+
+def stream_dump(lines: Callable[[], Iterable[str]], tasks: Tasks) -> Trace | None:
+    """The same, of which only the kernel's events are in memory; None where the records of a task are not in order.
+
+    The text lists the records of one task after the other, in order of time, and the kernel's events of all tasks at its
+    end. So these are read first, and each waits for the records of its task.
+    """
+    waiting: dict[int, list[Record]] = {}
+    for task, record in _records((line for line in lines() if SLEEP in line), _Tracks(tasks)):
+        waiting.setdefault(task, []).append(record)
+    for events in waiting.values():
+        events.sort(key=lambda record: record.stamp, reverse=True)  # the next one is the last
+    last: dict[int, int] = {}
+    tracks = _Tracks(tasks)
+    for task, record in _records(lines(), tracks):
+        if record.depth < 0:
+            continue
+        if record.stamp < last.get(task, 0):
+            return None
+        last[task] = record.stamp
+        events = waiting.get(task, [])
+        while events and events[-1].stamp < record.stamp:
+            tracks.play(task, events.pop())
+        tracks.play(task, record)
+    for task, events in waiting.items():
+        for event in reversed(events):
+            tracks.play(task, event)
+    return tracks.trace()
+
+
+def _records(lines: Iterable[str], tracks: _Tracks) -> Iterator[tuple[int, Record]]:
+    """Task and event of each record that counts, with its numbers; notes where records were lost."""
+    held: tuple[int, Record] | None = None
     for line in lines:
-        if last and (argument := _NUMBER.match(line)):
+        if held and (argument := _NUMBER.match(line)):
             place, kind, bits, text = argument.groups()
             value = int(text, 16 if text.startswith("0x") else 10)
             if kind != "u" and value >> (int(bits) - 1) == 1:
                 value -= 1 << int(bits)  # negative numbers are written in hexadecimal, by their bits
-            last.numbers.append((f"arg{int(place) + 1}", value))
+            held[1].numbers.append((f"arg{int(place) + 1}", value))
         elif found := _RECORD.match(line):
             seconds, fraction, task, kind, name, depth = found.groups()
             if kind in ("entry", "exit") or name.startswith(SLEEP):
+                if held:
+                    yield held
                 stamp = int(seconds) * 10**9 + int(fraction)
-                last = Record(stamp, kind == "entry", name, -1 if depth is None else int(depth), [])
-                by_task.setdefault(int(task), []).append(last)
-            lost = lost or kind == "lost"
-    processes: dict[int, ProcessEvents] = {}
-    for number, records in by_task.items():
-        pid = tasks.owners.get(number, number)
-        if pid not in processes:
-            processes[pid] = ProcessEvents(tasks.programs.get(pid, ""), pid)
-        stack = _Stack(processes[pid])
-        for record in sorted(records, key=lambda record: record.stamp):
-            stack.play(record)
-    return trace_of("uftrace", processes.values(), 1, LOST if lost else "")
+                held = int(task), Record(stamp, kind == "entry", name, -1 if depth is None else int(depth), [])
+            tracks.is_lost |= kind == "lost"
+    if held:
+        yield held
 
 
 def read(folder: ForeignFile) -> Trace:
@@ -154,14 +211,32 @@ def read(folder: ForeignFile) -> Trace:
         raise TargetError(
             f"{folder.path}: data of uftrace", why, f"uftrace dump --chrome -d {folder.path} > trace.json"
         )
-    done = subprocess.run([tool, "dump", "--no-pager", "-d", str(folder.path)], capture_output=True, check=False)
-    if done.returncode:
-        why = done.stderr.decode(errors="replace").strip()[:200] or f"exit status {done.returncode}"
-        raise DataError(f"{folder.path}: uftrace cannot read its data", why, f"uftrace info -d {folder.path}")
-    trace = parse_dump((line.decode(errors="replace") for line in done.stdout.split(b"\n")), _tasks(folder.path))
+    tasks = _tasks(folder.path)
+    trace = stream_dump(lambda: _dump(tool, folder.path), tasks) or parse_dump(_dump(tool, folder.path), tasks)
     if not trace.processes:
         raise DataError(f"{folder.path}: no call in it", "uftrace recorded none", f"uftrace report -d {folder.path}")
     return trace
+
+
+def _dump(tool: str, path: Path) -> Iterator[str]:
+    """The lines of ``uftrace dump`` as it writes them; DataError where it refuses the folder."""
+    with (
+        tempfile.TemporaryFile(prefix="perflaw-") as problems,
+        subprocess.Popen(
+            [tool, "dump", "--no-pager", "-d", str(path)], stdout=subprocess.PIPE, stderr=problems
+        ) as dump,
+    ):
+        assert dump.stdout
+        try:
+            for line in dump.stdout:
+                yield line.decode(errors="replace")
+        except BaseException:
+            dump.kill()  # whoever reads wants no more
+            raise
+        if dump.wait():
+            problems.seek(0)
+            why = problems.read(1000).decode(errors="replace").strip()[:200] or f"exit status {dump.returncode}"
+            raise DataError(f"{path}: uftrace cannot read its data", why, f"uftrace info -d {path}")
 
 
 def _tasks(path: Path) -> Tasks:

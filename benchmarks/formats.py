@@ -155,7 +155,11 @@ def perfetto(calls: int) -> bytes:
 PROGRAM_C = """#include <stdlib.h>
 int part(int n) { __asm__ volatile(""); return n; }
 int request(int n) { int sum = 0; for (int at = 0; at < PARTS; at++) sum += part(n + at); return sum; }
-int main(int count, char **words) { int sum = 0; for (int at = atoi(words[1]); at > 0; at--) sum += request(at); return sum == 1; }
+int main(int count, char **words) {
+    int sum = 0;
+    for (int at = atoi(words[1]); at > 0; at--) sum += request(at);
+    return sum == 1;
+}
 """
 PROGRAM_PY = """import sys
 def part(n): return n

@@ -13,10 +13,12 @@ from playwright.sync_api import Browser
 
 from perflaw.cli.report import write_plots
 from perflaw.report.drawing import Plot, Series, histogram, line_plot
+from perflaw.report.graph_drawing import MAX_PATTERN_NODES, flame_plot, pattern_plot
 from perflaw.report.page.page import Page
 from perflaw.report.plots import NamedPlot, checks_plot, cost_histogram, law_plot, page_plots, plots_index, plots_text
 from tests.report import factory, trends_factory, variance_factory
 from tests.report.test_accessible_page import CHECK, everything
+from tests.report.test_flame_in_browser import page_document
 from tests.report.test_html import page
 
 BARS = "{http://www.w3.org/2000/svg}rect"
@@ -45,7 +47,10 @@ def test_every_view_with_plots_is_drawn(drawn: dict[str, NamedPlot]) -> None:
         "cluster_1_bubble.py_.*over_n": "executed in a run",
         "variance_app.handle_wall_time_histogram": "wall time of 1,000 calls",
         "variance_app.handle_wall_time_sources": "look_up",
+        "variance_pattern_1_app.handle": "γ",
         "paths_semop": "border 70 ms",
+        "paths_semop_graph": "proc_mutex_sysv_acquire",
+        "profile_flame_graph": "app.load",
         "exploration_throughput_progress": "best so far",
         "exploration_throughput_importance": "threads",
         "exploration_throughput_over_threads": "expected, other knobs as in the best configuration",
@@ -98,7 +103,7 @@ def test_what_was_written_is_told_by_subject(drawn: dict[str, NamedPlot]) -> Non
     assert text.startswith(f"wrote {len(drawn)} plots to plots")
     told = {line.split()[1].rstrip("_…"): int(line.split()[0]) for line in text.splitlines()[1:]}
     assert sum(told.values()) == len(drawn)
-    assert list(told) == ["law", "cluster", "variance", "paths", "exploration", "checks"]
+    assert list(told) == ["profile", "law", "cluster", "variance", "paths", "exploration", "checks"]
 
 
 def test_the_bars_of_a_histogram_are_all_calls(shown: Page) -> None:
@@ -147,7 +152,7 @@ def test_hostile_names_stay_text_and_numbers_that_are_none_are_left_out(shown: P
     for one in plots:
         root = ElementTree.fromstring(one.plot.svg)
         assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {
-            *("svg", "rect", "text", "path", "circle", "polyline", "polygon"),
+            *("svg", "rect", "text", "path", "circle", "ellipse", "polyline", "polygon", "defs", "marker"),
         }
         assert not re.search(r'="[^"]*\bnan\b', one.plot.svg), one.name
         assert re.fullmatch(r"[\w.-]+", one.name)
@@ -186,3 +191,24 @@ def test_calls_without_a_law_stand_over_a_feature_that_was_read() -> None:
 
 def circles(plot: Plot) -> list[ElementTree.Element]:
     return list(ElementTree.fromstring(plot.svg).iter("{http://www.w3.org/2000/svg}circle"))
+
+
+def test_a_flame_graph_is_as_wide_as_the_cost() -> None:
+    plot = flame_plot(page_document())
+    assert plot
+    boxes = [one for one in ElementTree.fromstring(plot.svg).iter(BARS)][1:]
+    widths = {round(float(one.get("width", 0))) for one in boxes}
+    assert widths == {1199, 719, 359}  # all of it, 60 and 30 of 100; a gap between neighbours
+    document = page_document()
+    assert flame_plot({**document, "whole": {"time": 0}}) is None
+
+
+def test_a_pattern_of_many_nodes_is_drawn_in_part(shown: Page) -> None:
+    """Those of the greatest impact, each with its parent; the picture says how many are missing."""
+    [root, *_] = shown.variance[0].variance.patterns[0].nodes
+    nodes = [root, *(replace(root, id=1000 + i, parent=root.id, vim=root.vim / (i + 2)) for i in range(60))]
+    plot = pattern_plot(
+        "many", replace(shown.variance[0].variance.patterns[0], nodes=tuple(nodes), contributions=()), "ns"
+    )
+    assert words(plot).count("γ") == MAX_PATTERN_NODES
+    assert f"{61 - MAX_PATTERN_NODES} nodes of less variance not drawn" in words(plot)

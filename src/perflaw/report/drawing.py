@@ -19,7 +19,7 @@ _MAX_TICKS: Final = 6
 """Grid lines along an axis."""
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Colours of Okabe and Ito, which people with colour blindness tell apart."""
-_INK, _GRID, _EMPTY = "#1b1f24", "#8886", "#eceef0"
+INK, _GRID, _EMPTY = "#1b1f24", "#8886", "#eceef0"
 _PALE, _FULL = (235, 242, 250), (8, 64, 129)
 """Red, green and blue of the least and of the largest value of a map."""
 Ticks = Sequence[tuple[float, str]]
@@ -79,10 +79,10 @@ def line_plot(
         *_frame(x_axis, x_ticks or _number_ticks(x_axis, x_unit)),
         *_lines(y_axis, lambda value: quantity(value, unit)),
     ]
-    parts.append(_text((_LEFT + _WIDTH) / 2, _HEIGHT - 8, clipped(x_name, 80), "middle"))
+    parts.append(label((_LEFT + _WIDTH) / 2, _HEIGHT - 8, clipped(x_name, 80), "middle"))
     for place, one in enumerate(series):
         parts += _marks(one, COLOURS[place % len(COLOURS)], x_axis, y_axis)
-    return _picture(title, _HEIGHT, [*parts, *_legend([one.name for one in series], COLOURS)])
+    return picture(title, _HEIGHT, [*parts, *_legend([one.name for one in series], COLOURS)])
 
 
 def bar_plot(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> Plot:
@@ -92,10 +92,10 @@ def bar_plot(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> Plot:
     for place, (name, value) in enumerate(bars):
         top = _TOP + 8 + 22 * place
         length = abs(value) / largest * (_WIDTH - name_width - 90)
-        parts.append(_text(name_width - 6, top + 13, clipped(name, 44), "end"))
-        parts.append(_box(name_width, top, length, 17, COLOURS[value < 0]))
-        parts.append(_text(name_width + length + 5, top + 13, quantity(value, unit)))
-    return _picture(title, _TOP + 22 * len(bars) + 16, parts)
+        parts.append(label(name_width - 6, top + 13, clipped(name, 44), "end"))
+        parts.append(box(name_width, top, length, 17, COLOURS[value < 0]))
+        parts.append(label(name_width + length + 5, top + 13, quantity(value, unit)))
+    return picture(title, _TOP + 22 * len(bars) + 16, parts)
 
 
 def histogram(
@@ -127,15 +127,15 @@ def histogram(
             top = y_axis.place(below + values[bar])
             if values[bar] > 0:
                 wide = max(right - left - min(1.0, (right - left) / 4), 0.5)
-                parts.append(_box(left, top, wide, y_axis.place(below) - top, colours[place % len(colours)]))
+                parts.append(box(left, top, wide, y_axis.place(below) - top, colours[place % len(colours)]))
             below += values[bar]
     for at, words in borders:
         place_x = x_axis.place(at)
-        parts.append(f'<path d="M{place_x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="{_INK}" stroke-dasharray="4 3"/>')
+        parts.append(f'<path d="M{place_x:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="{INK}" stroke-dasharray="4 3"/>')
         right = place_x < _WIDTH - 120
-        parts.append(_text(place_x + (4 if right else -4), _TOP + 12, words, "start" if right else "end", halo=True))
-    parts.append(_text((_LEFT + _WIDTH) / 2, _HEIGHT - 8, clipped(x_name, 80), "middle"))
-    return _picture(title, _HEIGHT, [*parts, *_legend([name for name, _ in stacks], colours)])
+        parts.append(label(place_x + (4 if right else -4), _TOP + 12, words, "start" if right else "end", halo=True))
+    parts.append(label((_LEFT + _WIDTH) / 2, _HEIGHT - 8, clipped(x_name, 80), "middle"))
+    return picture(title, _HEIGHT, [*parts, *_legend([name for name, _ in stacks], colours)])
 
 
 def heat_map(
@@ -153,22 +153,22 @@ def heat_map(
     """
     left, tall = 110, 30
     wide, bottom = (_WIDTH - _RIGHT - left) / len(levels[0]), _TOP + 22 + tall * len(levels[1])
-    parts = [_text(8, _TOP + 12, f"{clipped(axes[1], 40)} ↑")]
+    parts = [label(8, _TOP + 12, f"{clipped(axes[1], 40)} ↑")]
     for row, (words, settings) in enumerate(zip(levels[1], cells, strict=True)):
         top = bottom - (row + 1) * tall
-        parts.append(_text(left - 6, top + 19, clipped(words, 15), "end"))
+        parts.append(label(left - 6, top + 19, clipped(words, 15), "end"))
         for column, (value, text) in enumerate(settings):
             part = _part(value, ends) if value is not None else 0.0
             red, green, blue = (round(one + part * (two - one)) for one, two in zip(_PALE, _FULL, strict=True))
             colour = _EMPTY if value is None else f"#{red:02x}{green:02x}{blue:02x}"
-            parts.append(_box(left + column * wide, top, wide - 1, tall - 1, colour))
-            ink = "#ffffff" if part > 0.5 else _INK
-            parts.append(_text(left + (column + 0.5) * wide, top + 19, text, "middle", ink, min(12, wide / 5)))
+            parts.append(box(left + column * wide, top, wide - 1, tall - 1, colour))
+            ink = "#ffffff" if part > 0.5 else INK
+            parts.append(label(left + (column + 0.5) * wide, top + 19, text, "middle", ink, min(12, wide / 5)))
     for column, words in enumerate(levels[0]):
-        parts.append(_text(left + (column + 0.5) * wide, bottom + 16, words, "middle", size=min(12, wide / 5)))
-    parts.append(_text(left + wide * len(levels[0]) / 2, bottom + 34, f"{clipped(axes[0], 60)} →", "middle"))
-    parts.append(_text(8, bottom + 54, note))
-    return _picture(title, bottom + (64 if note else 44), parts)
+        parts.append(label(left + (column + 0.5) * wide, bottom + 16, words, "middle", size=min(12, wide / 5)))
+    parts.append(label(left + wide * len(levels[0]) / 2, bottom + 34, f"{clipped(axes[0], 60)} →", "middle"))
+    parts.append(label(8, bottom + 54, note))
+    return picture(title, bottom + (64 if note else 44), parts)
 
 
 def _part(value: float, ends: tuple[float, float]) -> float:
@@ -215,7 +215,7 @@ def _frame(axis: _Axis, ticks: Ticks) -> list[str]:
         place = axis.place(value)
         parts.append(f'<path d="M{place:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="{_GRID}"/>')
         anchor = "end" if place > _WIDTH - 30 else "middle"
-        parts.append(_text(min(place, _WIDTH - 6), _HEIGHT - _BOTTOM + 16, words, anchor))
+        parts.append(label(min(place, _WIDTH - 6), _HEIGHT - _BOTTOM + 16, words, anchor))
     return parts
 
 
@@ -225,7 +225,7 @@ def _lines(axis: _Axis, words: Callable[[float], str]) -> list[str]:
     for value in axis.ticks():
         text, place = words(value), axis.place(value)
         fitting = (_LEFT - 8) / (0.6 * max(len(text), 1))  # letters are some 0.6 times as wide as high
-        parts += [_rule_across(place), _text(_LEFT - 6, place + 4, text, "end", size=min(12, fitting))]
+        parts += [_rule_across(place), label(_LEFT - 6, place + 4, text, "end", size=min(12, fitting))]
     return parts
 
 
@@ -240,7 +240,7 @@ def _number_ticks(axis: _Axis, unit: str | None) -> list[tuple[float, str]]:
 def _legend(names: Sequence[str], colours: Sequence[str]) -> list[str]:
     """The names of series in their colours, in the upper left corner, readable over points."""
     return [
-        _text(
+        label(
             _LEFT + 8, _TOP + 14 + _LEGEND * place, clipped(name, 72), colour=colours[place % len(colours)], halo=True
         )
         for place, name in enumerate(names)
@@ -248,30 +248,31 @@ def _legend(names: Sequence[str], colours: Sequence[str]) -> list[str]:
     ]
 
 
-def _box(x: float, y: float, width: float, height: float, colour: str) -> str:
+def box(x: float, y: float, width: float, height: float, colour: str) -> str:
+    """A filled rectangle, from its upper left corner."""
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
 
 
-def _picture(title: str, height: float, parts: Sequence[str]) -> Plot:
-    head = _text(8, 18, clipped(title, 84))
+def picture(title: str, height: float, parts: Sequence[str], width: float = _WIDTH) -> Plot:
+    """A picture of these parts below its title."""
+    head = label(8, 18, clipped(title, int(width / 7.6)))
     return Plot(
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height:.0f}" width="{_WIDTH}" role="img" '
-        f'aria-label="{_escaped(title)}" font-family="DejaVu Sans, Liberation Sans, Arial, sans-serif" font-size="12">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img" '
+        f'aria-label="{escaped(title)}" font-family="DejaVu Sans, Liberation Sans, Arial, sans-serif" font-size="12">'
         f'<rect width="100%" height="100%" fill="#fff"/>{head}{"".join(parts)}</svg>'
     )
 
 
-def _text(
-    x: float, y: float, text: str, anchor: str = "start", colour: str = _INK, size: float = 12, halo: bool = False
+def label(
+    x: float, y: float, text: str, anchor: str = "start", colour: str = INK, size: float = 12, halo: bool = False
 ) -> str:
+    """Words in a picture; with a ``halo`` they are readable over lines and points."""
     small = f' font-size="{size:.1f}"' if size != 12 else ""
     around = ' stroke="#fff" stroke-width="3" paint-order="stroke"' if halo else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{small}{around}>{_escaped(text)}</text>'
-    )
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}"{small}{around}>{escaped(text)}</text>'
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text as XML can hold it."""
     return html.escape("".join(letter if letter.isprintable() else "?" for letter in text))
 

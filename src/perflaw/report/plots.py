@@ -14,8 +14,11 @@ import numpy as np
 
 from perflaw.laws.evaluation import evaluate
 from perflaw.report.drawing import COLOURS, Plot, Series, bar_plot, heat_map, histogram, line_plot
+from perflaw.report.graph_drawing import call_path_plot, flame_plot, pattern_plot
 from perflaw.report.law_words import law_text
+from perflaw.report.mine.call_path_graph import call_path_graph
 from perflaw.report.mine.page import histogram_data
+from perflaw.report.mine.text import edge_names
 from perflaw.report.page.page import Page, encodable
 from perflaw.report.quantity import counted, percent, quantity, significant
 from perflaw.report.trend.view import TrendView, best_feature, title
@@ -28,10 +31,11 @@ from perflaw.types.studies import Value
 from perflaw.types.variance import Explanation
 
 SUBJECTS: Final[Mapping[str, str]] = {
+    "profile": "flame graph of the newest run: as wide as the cost, callees below their callers",
     "law": "law of a function: its calls, the mean and the interval of the mean",
     "cluster": "cluster of lines: the count of each run, its law and the interval of the mean",
-    "variance": "variance of a function: a histogram of its cost, and where the variance comes from",
-    "paths": "durations of a function's calls, by group of call paths",
+    "variance": "variance: patterns; of each function a histogram of its cost, and where the variance comes from",
+    "paths": "call paths of a function, and durations of its calls by group of call paths",
     "exploration": "study: progress, importance, a metric over each knob, the Pareto front, maps of two knobs",
     "checks": "history of checks",
 }
@@ -44,6 +48,8 @@ MAX_CLUSTERS: Final = 150
 """Clusters that are drawn, as many as the page draws."""
 RUN_POINTS: Final = 60
 """Intervals between the points of the law of a run."""
+MAX_PATTERNS: Final = 20
+"""Patterns of variance that are drawn, the most important ones."""
 MAX_BARS: Final = 20
 """Sources of variance, and shares of knobs, that a plot of bars holds."""
 MAX_LABELS: Final = 8
@@ -80,12 +86,14 @@ def page_plots(page: Page) -> list[NamedPlot]:
     found += (("law", one.component.name, plot) for one in page.annotations if (plot := law_plot(one)))
     if not found and page.annotations:  # runs of one size
         found.append(("law", "functions", _totals_plot(page.annotations)))
+    if page.profile and (flames := flame_plot(page.profile)):
+        found.append(("profile", "flame graph", flames))
     if page.trend:
         found += (("cluster", *one) for one in _cluster_plots(page.trend))
     for view in page.variance[:1]:
         found += (("variance", *one) for one in _variance_plots(view))
     for mined in page.mine.file.specs if page.mine else ():
-        found += (("paths", mined.spec.component, plot) for plot in _path_plots(mined))
+        found += (("paths", *one) for one in _path_plots(mined))
     if page.exploration:
         found += (("exploration", *one) for one in _study_plots(page.exploration))
     if page.checks:
@@ -194,6 +202,9 @@ def _cluster_plots(view: TrendView) -> Iterator[tuple[str, Plot]]:
 
 def _variance_plots(view: VarianceView) -> Iterator[tuple[str, Plot]]:
     metric = LABELS.get(view.variance.metric.name, view.variance.metric.name)
+    for number, pattern in enumerate(view.variance.patterns[:MAX_PATTERNS], 1):
+        heading = f"pattern {number}: {pattern.root}"
+        yield heading, pattern_plot(f"{heading}, {metric}", pattern, view.variance.metric.unit)
     for component, explanation in view.explanations.items():
         if plot := cost_histogram(explanation, metric):
             yield f"{component.name} {metric} histogram", plot
@@ -232,23 +243,29 @@ def cost_histogram(explanation: Explanation, metric: str) -> Plot | None:
     )
 
 
-def _path_plots(mined: MinedSpec) -> Iterator[Plot]:
+def _path_plots(mined: MinedSpec) -> Iterator[tuple[str, Plot]]:
+    name, groups = mined.spec.component, enumerate(mined.spec.groups, 1)
+    names = [f"group {place}: {counted(sum(group.counts), 'call')}" for place, group in groups]
+    if mined.spec.paths:
+        graph = call_path_graph(mined.spec)
+        yield f"{name} graph", call_path_plot(f"{name}: its call paths", graph, edge_names(mined.spec), names)
     data = histogram_data(mined)
     if data is None:
         return
     bars = len(data["groups"][0])
-    groups = enumerate(mined.spec.groups, 1)
-    names = [f"group {place}: {counted(sum(group.counts), 'call')}" for place, group in groups]
     names += ["call paths without a group"] * (len(data["groups"]) - len(names))
     zeros = f"; {data['zeros']} calls took no time by the clock" if data["zeros"] else ""
-    yield histogram(
-        f"{mined.spec.component}: {LABELS.get(mined.spec.metric, mined.spec.metric)} of its calls by group of call paths",
-        f"duration of a call{zeros}",
-        [data["low"] + data["width"] * place for place in range(bars + 1)],
-        list(zip(names, data["groups"], strict=True)),
-        ticks=_thinned([(tick["at"], tick["text"]) for tick in data["ticks"]]),
-        borders=[(border["at"], f"border {border['text']}") for border in data["borders"]],
-        height=significant,
+    yield (
+        name,
+        histogram(
+            f"{name}: {LABELS.get(mined.spec.metric, mined.spec.metric)} of its calls by group of call paths",
+            f"duration of a call{zeros}",
+            [data["low"] + data["width"] * place for place in range(bars + 1)],
+            list(zip(names, data["groups"], strict=True)),
+            ticks=_thinned([(tick["at"], tick["text"]) for tick in data["ticks"]]),
+            borders=[(border["at"], f"border {border['text']}") for border in data["borders"]],
+            height=significant,
+        ),
     )
 
 

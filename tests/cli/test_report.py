@@ -65,8 +65,8 @@ def test_a_missing_file_and_both_at_once_are_told(perflaw: Run, tmp_path: Path) 
 def test_plots_are_svg_and_png_on_white(perflaw: Run, tmp_path: Path) -> None:
     done = perflaw("report", "--plots", "plots")
     names = sorted(path.stem for path in (tmp_path / "plots").glob("*.svg"))
-    assert names == ["law_functions"], "runs of one size have no law"
-    assert "wrote 1 plot to plots" in done.stdout
+    assert names == ["law_functions", "profile_flame_graph"], "runs of one size have no law"
+    assert "wrote 2 plots to plots" in done.stdout
     assert "law_…" in done.stdout
     assert names == sorted(path.stem for path in (tmp_path / "plots").glob("*.png"))
     for name in names:

@@ -196,7 +196,7 @@ def circles(plot: Plot) -> list[ElementTree.Element]:
 def test_a_flame_graph_is_as_wide_as_the_cost() -> None:
     plot = flame_plot(page_document())
     assert plot
-    boxes = [one for one in ElementTree.fromstring(plot.svg).iter(BARS)][1:]
+    boxes = list(ElementTree.fromstring(plot.svg).iter(BARS))[1:]
     widths = {round(float(one.get("width", 0))) for one in boxes}
     assert widths == {1199, 719, 359}  # all of it, 60 and 30 of 100; a gap between neighbours
     document = page_document()

@@ -53,17 +53,23 @@ def chrome(calls: int, complete: bool) -> bytes:
     return json.dumps({"traceEvents": events}).encode()
 
 
-def otlp(calls: int) -> Any:
-    """A message of OTLP, written by OpenTelemetry's own classes."""
+BATCH = 512
+"""Spans of an export, as OpenTelemetry's SDK sends them."""
+
+
+def otlp(calls: int) -> Iterator[bytes]:
+    """Messages of OTLP by OpenTelemetry's own classes, one for each export; each request is a trace."""
     from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-    data = TracesData()
-    resource_spans = data.resource_spans.add()
-    service = resource_spans.resource.attributes.add()
-    service.key, service.value.string_value = "service.name", "shop"
-    scope = resource_spans.scope_spans.add()
-    trace = 0
-    for number, parent, name, begin, end in requests(calls):
+    data, trace = TracesData(), 0
+    for count, (number, parent, name, begin, end) in enumerate(requests(calls)):
+        if count % BATCH == 0:
+            yield data.SerializeToString()
+            data = TracesData()
+            resource_spans = data.resource_spans.add()
+            service = resource_spans.resource.attributes.add()
+            service.key, service.value.string_value = "service.name", "shop"
+            scope = resource_spans.scope_spans.add()
         trace = number if parent < 0 else trace
         span = scope.spans.add(
             trace_id=trace.to_bytes(16, "big"), span_id=(number + 1).to_bytes(8, "big"), name=name,
@@ -73,13 +79,14 @@ def otlp(calls: int) -> Any:
             span.parent_span_id = (parent + 1).to_bytes(8, "big")
         items = span.attributes.add()
         items.key, items.value.int_value = "items", number % 100
-    return data
+    yield data.SerializeToString()
 
 
 def otlp_json(calls: int) -> bytes:
     spans = [
         {
-            "traceId": "1", "spanId": str(number + 1), "parentSpanId": str(parent + 1) if parent >= 0 else "", "name": name,
+            "traceId": f"{number if parent < 0 else parent:032x}", "spanId": f"{number + 1:016x}",
+            "parentSpanId": f"{parent + 1:016x}" if parent >= 0 else "", "name": name,
             "startTimeUnixNano": str(begin), "endTimeUnixNano": str(end),
             "attributes": [{"key": "items", "value": {"intValue": str(number % 100)}}],
         }
@@ -91,7 +98,8 @@ def otlp_json(calls: int) -> bytes:
 def zipkin(calls: int) -> bytes:
     spans = [
         {
-            "traceId": "1", "id": str(number + 1), **({"parentId": str(parent + 1)} if parent >= 0 else {}), "name": name,
+            "traceId": f"{number if parent < 0 else parent:032x}", "id": f"{number + 1:016x}",
+            **({"parentId": f"{parent + 1:016x}"} if parent >= 0 else {}), "name": name,
             "timestamp": begin / 1000, "duration": (end - begin) / 1000, "tags": {"items": str(number % 100)},
         }
         for number, parent, name, begin, end in requests(calls)
@@ -198,7 +206,7 @@ def viztracer(calls: int, path: Path) -> None:
 FORMATS: dict[str, Callable[[int], bytes]] = {
     "trace-event JSON, X events": lambda calls: chrome(calls, True),
     "trace-event JSON, B and E events": lambda calls: chrome(calls, False),
-    "OTLP protobuf": lambda calls: otlp(calls).SerializeToString(),
+    "OTLP protobuf": lambda calls: b"".join(otlp(calls)),
     "OTLP JSON": otlp_json,
     "Zipkin": zipkin,
     "speedscope": speedscope,

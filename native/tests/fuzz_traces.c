@@ -28,10 +28,13 @@ static void play(Trace *trace, uint32_t process) {
     core_close(core);
 }
 
-static void read_spans(const char *data, size_t size) {
-    int error = 0;
-    Otlp *otlp = otlp_open(data, size, &error);
+/* run_bytes: how many bytes of spans are in memory. */
+static void read_spans(const char *data, size_t size, uint32_t run_bytes) {
+    FILE *beside = tmpfile();
+    Otlp *otlp = beside ? otlp_open(fileno(beside), run_bytes) : NULL;
     if (!otlp) abort();
+    int error = otlp_feed(otlp, data, size);
+    if (!error) error = otlp_finish(otlp);
     uint32_t most = 0;
     for (uint32_t table = 0; table < 7; table++) {
         const char *bytes;
@@ -51,6 +54,7 @@ static void read_spans(const char *data, size_t size) {
     core_finish(core);
     core_close(core);
     otlp_close(otlp);
+    fclose(beside);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -58,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         char *copy = malloc(size);
         if (!copy) abort();
         memcpy(copy, data, size);
-        read_spans(copy, size);
+        read_spans(copy, size, 1 << 23);
+        read_spans(copy, size, 64);
         free(copy);
     }
     FILE *beside = tmpfile();

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ from perflaw.imports import otlp_core
 from perflaw.imports.registry import read_trace
 from perflaw.imports.runs import core_file
 from perflaw.imports.tracks import MAX_FEATURES, TOO_MANY_FEATURES
+from perflaw.record.tree.tables import tabulate
 from tests.conftest import examples
 from tests.imports.test_traces import assert_both_read_the_same
 
@@ -133,3 +137,66 @@ def test_of_too_many_names_the_first_ones_of_the_file_are_kept(tmp_path):
     names, left_out = names_by_both(tmp_path / "spans.pb")
     assert names == ["error", "links", "kind.type", *early, *list(late)[: MAX_FEATURES - 153]]
     assert left_out == 153 + 150 - MAX_FEATURES
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_spans_beyond_memory_make_the_same_calls(tmp_path, monkeypatch, framed):
+    """Runs of a few bytes instead of 8 MB: each trace lies in many runs, its spans in an order of chance, some twice."""
+    chance = random.Random(1)
+    spans = []
+    for trace in range(300):
+        for number in range(chance.randint(1, 9)):
+            start, parent = chance.randint(0, 50), chance.randint(-1, number - 1)
+            parent = 20 if chance.random() < 0.05 else parent  # which is in no trace
+            spans.append((trace, number, parent, "fgh"[number % 3], start, chance.randint(1, 40)))
+    spans += chance.sample(spans, 20)
+    chance.shuffle(spans)
+    data = []
+    for at in range(0, len(spans), 7):
+        exported = TracesData()
+        resource = exported.resource_spans.add()
+        resource.resource.attributes.add(key="service.name").value.string_value = ["shop", "bank"][at % 2]
+        scope = resource.scope_spans.add()
+        for trace, number, parent, name, start, duration in spans[at : at + 7]:
+            span = scope.spans.add(
+                trace_id=trace.to_bytes(16, "big"), span_id=bytes([number + 1] * 8), name=name,
+                start_time_unix_nano=10**18 + start, end_time_unix_nano=10**18 + start + duration,
+            )  # fmt: skip
+            if parent >= 0:
+                span.parent_span_id = bytes([parent + 1] * 8)
+            span.attributes.add(key="items").value.int_value = duration
+            span.attributes.add(key="kind").value.string_value = name
+            span.status.code = 2 * (duration > 38)
+        whole = exported.SerializeToString()
+        data.append(len(whole).to_bytes(4, "big") * framed + whole)
+    (tmp_path / "spans.pb").write_bytes(b"".join(data))
+    found = []
+    for run_bytes in (otlp_core.RUN_BYTES, 500):
+        monkeypatch.setattr(otlp_core, "RUN_BYTES", run_bytes)
+        (process,) = read_trace(tmp_path / "spans.pb", LIBRARY).processes
+        tree = process.tree(LIBRARY, 1)
+        stamps = process.first_stamp(), process.last_stamp()
+        definitions = process.definitions
+        tables = tabulate("0001", tree, definitions)
+        exact = {
+            name: sorted(tables[name]) for name in ("components", "component_costs", "calltree", "moments", "links")
+        }
+        found.append((exact, stamps, +process.notes, definitions.features, definitions.types, tree.calls))
+    assert found[0] == found[1]
+    assert len(found[0][2]) == 4  # duplicates, orphans and spans that run aside, of both kinds
+
+
+def test_a_circle_of_spans_beyond_memory_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(otlp_core, "RUN_BYTES", 50)
+    spans = [(0, 1, "f", 1, 30, {}, 0, 0), (1, 0, "g", 1, 30, {}, 0, 0)]
+    (process,) = otlp_core.read([message([("shop", spans)])], LIBRARY).processes
+    with pytest.raises(PerflawError, match="circle"):
+        process.tree(LIBRARY, 1)
+
+
+def test_a_full_disk_is_told(monkeypatch):
+    monkeypatch.setattr(otlp_core, "RUN_BYTES", 50)
+    with Path("/dev/full").open("r+b", buffering=0) as full:
+        monkeypatch.setattr(otlp_core.tempfile, "TemporaryFile", lambda prefix: full)
+        with pytest.raises(PerflawError, match="takes its spans: no space left"):
+            otlp_core.read([message([("shop", [(number, -1, "f", 1, 30, {}, 0, 0) for number in range(3)])])], LIBRARY)

@@ -8,6 +8,7 @@
 #include "decimal.h"
 #include "protobuf.h"
 #include "spans.h"
+#include "spill.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -25,6 +26,10 @@ struct Otlp {
     uint32_t *by_identity, identity_room;
     uint32_t failing_room;
     Forest forest;
+    Spill spill;
+    uint64_t given;  /* spans that were read */
+    int64_t first;   /* their first stamp, of those too that turn out to occur twice */
+    int is_spilled;  /* whether the spans are in the file, and not in the forest */
     int error, has_failed, has_links;
 };
 
@@ -208,8 +213,47 @@ static int take_field(Otlp *otlp, SpanFields *fields, const Field *field) {
     return 1;
 }
 
-static int take_span(Otlp *otlp, Slice bytes, uint32_t service) {
+/* What a span says. Its attributes are the last ones of the forest. */
+static int parse_span(Otlp *otlp, Slice bytes, uint32_t service, TraceSpan *span, SpanFields *fields) {
+    *span = (TraceSpan){.first_attribute = otlp->forest.attribute_count};
+    *fields = (SpanFields){0};
+    Place place = {0};
+    Message message = message_of(bytes);
+    Field field;
+    while (message_next(&message, &field)) {
+        if (field.key == 13) span->links++;
+        else if (field.key != 9 && field.key != 15) take_field(otlp, fields, &field);
+        else if (!field.bytes.at) fail(otlp, EBADMSG);
+        else if (field.key == 15) span->failed = (uint32_t)is_failed(otlp, field.bytes);
+        else take_attribute(otlp, span, field.bytes, &place);
+        if (otlp->error) return 0;
+    }
+    int is_sound = !message.is_wrong && fields->span.size && fields->name.size && fields->start < MAX_NS && fields->end < MAX_NS;
+    is_sound = is_sound && fields->trace.size <= MOST_ID && fields->span.size <= MOST_ID && fields->parent.size <= MOST_ID;
+    if (!is_sound || (fields->end && fields->end < fields->start)) return fail(otlp, EBADMSG);
+    span->start = (int64_t)fields->start;
+    span->end = fields->end ? (int64_t)fields->end : INT64_MAX;
+    uint32_t group[2] = {service, number_of(otlp, &otlp->names, fields->name.at, fields->name.size)};
+    uint32_t component[4] = {service, group[1], place.file, (uint32_t)place.line};
+    span->group = number_of(otlp, &otlp->groups, group, sizeof group);
+    span->component = number_of(otlp, &otlp->components, component, sizeof component);
+    if (otlp->error || otlp->components.count >= MAX_CODE) return fail(otlp, EBADMSG);
+    return 1;
+}
+
+/* Add a span to the forest, if it is the first of its identity. */
+static int keep_span(Otlp *otlp, TraceSpan *span, const SpanFields *fields) {
     Forest *forest = &otlp->forest;
+    span->identity = identity(otlp, fields->trace, fields->span);
+    span->parent = fields->parent.size ? identity(otlp, fields->trace, fields->parent) : 0;
+    if (otlp->error) return 0;
+    uint32_t most = span->parent > span->identity ? span->parent : span->identity;
+    if (!make_room(otlp, (void **)&otlp->by_identity, &otlp->identity_room, most, sizeof(uint32_t))) return 0;
+    if (otlp->by_identity[span->identity]) {
+        forest->duplicates++;
+        forest->attribute_count = span->first_attribute;
+        return 1;
+    }
     if (forest->count == forest->room) {
         uint64_t room = forest->room * 2 + 256;
         TraceSpan *larger = room < UINT32_MAX / 4 ? realloc(forest->spans, room * sizeof *larger) : NULL;
@@ -217,45 +261,58 @@ static int take_span(Otlp *otlp, Slice bytes, uint32_t service) {
         forest->spans = larger;
         forest->room = room;
     }
-    TraceSpan *span = &forest->spans[forest->count];
-    *span = (TraceSpan){.first_attribute = forest->attribute_count};
-    SpanFields fields = {0};
-    Place place = {0};
-    Message message = message_of(bytes);
-    Field field;
-    while (message_next(&message, &field)) {
-        if (field.key == 13) span->links++;
-        else if (field.key != 9 && field.key != 15) take_field(otlp, &fields, &field);
-        else if (!field.bytes.at) fail(otlp, EBADMSG);
-        else if (field.key == 15) span->failed = (uint32_t)is_failed(otlp, field.bytes);
-        else take_attribute(otlp, span, field.bytes, &place);
-        if (otlp->error) return 0;
-    }
-    int is_sound = !message.is_wrong && fields.span.size && fields.name.size && fields.start < MAX_NS && fields.end < MAX_NS;
-    if (!is_sound || (fields.end && fields.end < fields.start)) return fail(otlp, EBADMSG);
-    span->start = (int64_t)fields.start;
-    span->end = fields.end ? (int64_t)fields.end : INT64_MAX;
-    uint32_t group[2] = {service, number_of(otlp, &otlp->names, fields.name.at, fields.name.size)};
-    uint32_t component[4] = {service, group[1], place.file, (uint32_t)place.line};
-    span->group = number_of(otlp, &otlp->groups, group, sizeof group);
-    span->component = number_of(otlp, &otlp->components, component, sizeof component);
-    span->identity = identity(otlp, fields.trace, fields.span);
-    span->parent = fields.parent.size ? identity(otlp, fields.trace, fields.parent) : 0;
-    if (otlp->error || otlp->components.count >= MAX_CODE) return fail(otlp, EBADMSG);
-    uint32_t most = span->parent > span->identity ? span->parent : span->identity;
-    if (!make_room(otlp, (void **)&otlp->by_identity, &otlp->identity_room, most, sizeof(uint32_t)) ||
-        !make_room(otlp, (void **)&forest->failing, &otlp->failing_room, span->group, 1))
-        return 0;
-    forest->failing[span->group] |= span->failed != 0;
-    otlp->has_failed |= span->failed != 0;
-    if (otlp->by_identity[span->identity]) {
-        forest->duplicates++;
-        forest->attribute_count = span->first_attribute;
-        return 1;
-    }
+    forest->spans[forest->count] = *span;
     otlp->has_links |= span->links != 0;
     otlp->by_identity[span->identity] = (uint32_t)++forest->count;
     return 1;
+}
+
+static void forget_spans(Otlp *otlp) {
+    forest_clear(&otlp->forest);
+    names_free(&otlp->identities);
+    otlp->identities = (Names){0};
+    free(otlp->by_identity);
+    otlp->by_identity = NULL;
+    otlp->identity_room = 0;
+}
+
+/* Part of the file for the spans of a trace (FNV-1a). */
+static uint32_t part_of(Slice trace) {
+    uint32_t hash = 2166136261u;
+    for (size_t at = 0; at < trace.size; at++) hash = (hash ^ (uint8_t)trace.at[at]) * 16777619u;
+    return hash ^ hash >> 16;
+}
+
+static int take_span(Otlp *otlp, Slice bytes, uint32_t service) {
+    TraceSpan span;
+    SpanFields fields;
+    if (!parse_span(otlp, bytes, service, &span, &fields)) return 0;
+    if (!make_room(otlp, (void **)&otlp->forest.failing, &otlp->failing_room, span.group, 1)) return 0;
+    otlp->forest.failing[span.group] |= span.failed != 0;
+    otlp->has_failed |= span.failed != 0;
+    if (!otlp->given++ || span.start < otlp->first) otlp->first = span.start;
+    if (otlp->is_spilled) {
+        otlp->forest.attribute_count = 0;
+        otlp->has_links |= span.links != 0;
+    } else if (!keep_span(otlp, &span, &fields)) {
+        return 0;
+    }
+    int error = spill_add(&otlp->spill, part_of(fields.trace), service, bytes);
+    if (!error && spill_is_full(&otlp->spill)) {
+        error = spill_write(&otlp->spill);
+        if (!otlp->is_spilled) {
+            otlp->is_spilled = 1;
+            otlp->forest.duplicates = 0; /* they are counted as the parts are read */
+            forget_spans(otlp);
+        }
+    }
+    return !error || fail(otlp, error);
+}
+
+static int take_spilled(void *otlp, uint32_t service, Slice bytes) {
+    TraceSpan span;
+    SpanFields fields;
+    return parse_span(otlp, bytes, service, &span, &fields) && keep_span(otlp, &span, &fields);
 }
 
 /* The name of a resource's service. */
@@ -330,7 +387,11 @@ static void read_all(Otlp *otlp, const char *data, uint64_t size) {
     }
 }
 
-EXPORTED Otlp *otlp_open(void) { return calloc(1, sizeof(Otlp)); }
+EXPORTED Otlp *otlp_open(int file, uint32_t run_bytes) {
+    Otlp *otlp = calloc(1, sizeof(Otlp));
+    if (otlp) otlp->spill = (Spill){.file = file, .run_bytes = run_bytes};
+    return otlp;
+}
 
 EXPORTED int otlp_feed(Otlp *otlp, const char *data, uint64_t size) {
     read_all(otlp, data, size);
@@ -338,7 +399,8 @@ EXPORTED int otlp_feed(Otlp *otlp, const char *data, uint64_t size) {
 }
 
 EXPORTED int otlp_finish(Otlp *otlp) {
-    if (!otlp->error && otlp->forest.count) fail(otlp, forest_choose(&otlp->forest, otlp->by_identity));
+    if (!otlp->error && otlp->is_spilled) fail(otlp, spill_write(&otlp->spill));
+    else if (!otlp->error && otlp->forest.count) fail(otlp, forest_choose(&otlp->forest, otlp->by_identity));
     return otlp->error;
 }
 
@@ -353,23 +415,39 @@ EXPORTED uint32_t otlp_texts(const Otlp *otlp, uint32_t table, const char **byte
 EXPORTED void otlp_counts(const Otlp *otlp, int64_t *words) {
     const Forest *forest = &otlp->forest;
     const int64_t found[] = {
-        (int64_t)forest->count,
+        (int64_t)(otlp->is_spilled ? otlp->given : forest->count),
         (int64_t)forest->duplicates,
         (int64_t)forest->orphans,
         (int64_t)forest->outlive,
         (int64_t)forest->overlap,
-        forest->root_count ? forest->spans[forest->roots[0]].start : 0,
+        otlp->is_spilled ? otlp->first : forest->root_count ? forest->spans[forest->roots[0]].start : 0,
         otlp->has_failed,
         otlp->has_links,
     };
     memcpy(words, found, sizeof found);
 }
 
-EXPORTED int otlp_play(const Otlp *otlp, Core *core, const int32_t *codes, const int32_t *sites, const int32_t *features,
+EXPORTED int otlp_play(Otlp *otlp, Core *core, const int32_t *codes, const int32_t *sites, const int32_t *features,
                        const int32_t *category_features, const double *categories, int32_t failed, int32_t links, int32_t key,
                        int64_t *outcome) {
     const SpanMeaning meaning = {codes, sites, features, category_features, categories, failed, links, key};
-    return forest_play(&otlp->forest, core_tree(core), &meaning, outcome);
+    if (!otlp->is_spilled) return forest_play(&otlp->forest, core_tree(core), &meaning, outcome);
+    outcome[0] = INT64_MIN;
+    outcome[1] = 0;
+    for (uint32_t part = 0; part < SPILL_PARTS; part++) {
+        int64_t of_part[2];
+        int error = spill_read(&otlp->spill, part, take_spilled, otlp);
+        if (!error) error = otlp->error;
+        if (!error && otlp->forest.count) {
+            error = forest_choose(&otlp->forest, otlp->by_identity);
+            if (!error) error = forest_play(&otlp->forest, core_tree(core), &meaning, of_part);
+            if (!error && of_part[0] > outcome[0]) outcome[0] = of_part[0];
+            if (!error) outcome[1] += of_part[1];
+        }
+        if (error) return error;
+        forget_spans(otlp);
+    }
+    return 0;
 }
 
 EXPORTED void otlp_close(Otlp *otlp) {
@@ -380,5 +458,6 @@ EXPORTED void otlp_close(Otlp *otlp) {
     free(otlp->has_numbers);
     free(otlp->by_identity);
     forest_free(&otlp->forest);
+    spill_free(&otlp->spill);
     free(otlp);
 }

@@ -184,15 +184,23 @@ static int write_root(Writer *writer, uint32_t root) {
     return error;
 }
 
-int forest_play(const Forest *forest, Tree *tree, const SpanMeaning *meaning, int64_t *outcome) {
-    Writer writer = {.forest = forest, .tree = tree, .meaning = meaning, .last = INT64_MIN};
+int forest_play(Forest *forest, Tree *tree, const SpanMeaning *meaning, int64_t *outcome) {
+    Writer writer = {.forest = forest, .tree = tree, .meaning = meaning, .frame = forest->frame, .last = INT64_MIN};
     int error = 0;
     for (uint64_t at = 0; at < forest->root_count && !error; at++) error = write_root(&writer, forest->roots[at]);
     calltree_end(tree, &writer.source);
     free(writer.calls);
+    forest->frame = writer.frame;
     outcome[0] = writer.last;
     outcome[1] = writer.left_out;
     return error;
+}
+
+void forest_clear(Forest *forest) {
+    free(forest->children);
+    free(forest->roots);
+    forest->children = forest->roots = NULL;
+    forest->count = forest->attribute_count = forest->root_count = 0;
 }
 
 void forest_free(Forest *forest) {

@@ -31,6 +31,7 @@ typedef struct Forest {
     uint32_t *children, *roots;
     uint8_t *failing;  /* by group: whether any span of it has failed */
     uint64_t count, room, attribute_count, attribute_room, root_count, duplicates, orphans, outlive, overlap;
+    int64_t frame; /* of the last call that was added to a tree */
 } Forest;
 
 /* How the spans become events: numbers of functions by component, of features by key: 0 for none, -1 where one
@@ -46,7 +47,9 @@ typedef struct SpanMeaning {
  * errno; EBADMSG where spans are their own ancestors. */
 int forest_choose(Forest *forest, const uint32_t *by_identity);
 /* Add the calls of all spans to the tree. outcome: the last stamp, values that were left out. 0 or errno. */
-int forest_play(const Forest *forest, Tree *tree, const SpanMeaning *meaning, int64_t *outcome);
+int forest_play(Forest *forest, Tree *tree, const SpanMeaning *meaning, int64_t *outcome);
+/* Drop all spans, and keep what was counted. */
+void forest_clear(Forest *forest);
 void forest_free(Forest *forest);
 
 #endif

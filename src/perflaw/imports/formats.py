@@ -129,9 +129,9 @@ class Format(Generic[Content]):
     """How a file begins that can be read in pieces; None where there is no such reader."""
     read_pieces: Callable[[ForeignFile, JsonPieces], Content | None] | None = None
     """Reads a file in pieces. None, DataError or ValueError where ``read`` is to tell what is wrong."""
-    read_bytes: Callable[[ForeignFile], Content] | None = None
+    read_bytes: Callable[[ForeignFile], Content | None] | None = None
     """Reads a binary file in pieces, of which a recognised :class:`ForeignFile` holds the beginning; DataError where it is
-    damaged. None where there is no such reader."""
+    damaged, None where ``read`` is to tell what is wrong. None where there is no such reader."""
 
 
 def mapping(value: object) -> Mapping[str, object]:

@@ -7,19 +7,23 @@ collector's file exporter writes them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from itertools import chain
 from typing import Final
 
+from perflaw.bounds import MAX_BYTES, check_size, read_pieces
 from perflaw.imports import otlp_core
 from perflaw.imports.formats import ForeignFile, Format, mapping, objects
 from perflaw.imports.json_pieces import JsonPieces
-from perflaw.imports.protobuf import Value, double, fields, message, signed, text, whole
+from perflaw.imports.protobuf import Value, double, field, fields, message, messages, signed, text, whole
 from perflaw.imports.spans import ForeignSpan, SpanReader
 from perflaw.imports.tracks import Trace, number
 
 _ERROR_STATUS: Final = (2, "STATUS_CODE_ERROR")
 _BEGIN: Final = re.compile(rb'\s*\{\s*"resourceSpans"\s*:\s*\[')
+_FRAME: Final = 4
+"""Bytes of the length before an export."""
 _RESOURCE_SPANS: Final = 0x0A
 """First byte of the message: field 1, bytes."""
 
@@ -122,6 +126,29 @@ def _resource_spans(data: bytes) -> Iterator[bytes]:
         place += length
 
 
+def _exports(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The exports of a file that is read in pieces, or single ``ResourceSpans`` where they have no lengths before them.
+
+    ValueError where it is damaged.
+    """
+    held = bytearray()
+    rest = iter(pieces)
+    for piece in rest:
+        held += piece
+        while len(held) >= _FRAME:
+            if held[0] == _RESOURCE_SPANS:
+                yield from (field(1, one) for one in messages(chain([bytes(held)], rest), 1, MAX_BYTES))
+                return
+            end = _FRAME + int.from_bytes(held[:_FRAME], "big")
+            check_size(end)
+            if end > len(held):
+                break
+            yield bytes(held[:end])
+            del held[:end]
+    if held:
+        raise ValueError("it ends in the middle of an export")
+
+
 def _span(data: bytes, service: str) -> ForeignSpan:
     """A message ``Span``."""
     single: dict[int, Value] = {}
@@ -198,6 +225,16 @@ def _read_json(file: ForeignFile) -> Trace:
     return reader.trace("OTLP", reader.spans())
 
 
+def _read_bytes(beginning: ForeignFile) -> Trace | None:
+    path = beginning.path
+    if beginning.library is None:
+        return None
+    try:
+        return otlp_core.read(_exports(read_pieces(path)), beginning.library)
+    except (OSError, ValueError):
+        return None
+
+
 def _read_protobuf(file: ForeignFile) -> Trace:
     if file.library and (trace := otlp_core.read([file.data], file.library)):
         return trace
@@ -206,4 +243,4 @@ def _read_protobuf(file: ForeignFile) -> Trace:
 
 
 JSON: Final = Format("OTLP spans in JSON", lambda file: "resourceSpans" in file.keys, _read_json, _BEGIN, _read_pieces)
-PROTOBUF: Final = Format("OTLP spans in protobuf", is_protobuf, _read_protobuf)
+PROTOBUF: Final = Format("OTLP spans in protobuf", is_protobuf, _read_protobuf, read_bytes=_read_bytes)

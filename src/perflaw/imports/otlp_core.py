@@ -8,15 +8,17 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from struct import pack
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 
+from perflaw.errors import DataError
 from perflaw.imports.protobuf import field
 from perflaw.imports.spans import (
     DUPLICATES,
@@ -37,13 +39,15 @@ from perflaw.record.tree.reservoir import scramble
 from perflaw.types import Component
 
 _KEYS: Final = (1 << 31) - 1
+RUN_BYTES: Final = 1 << 23
+"""Bytes of spans that are in memory; those of larger files go to a temporary file, in parts by their trace."""
 _BATCH: Final = 512
 """Spans of a message."""
 _SERVICES, _NAMES, _FILES, _ATTRIBUTES, _TEXTS, _COMPONENTS, _KEY_TEXTS = range(7)
 """Tables of texts of native/core/traces/otlp.h."""
 _HANDLE, _U64, _U32, _I32, _INT = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_int32, ctypes.c_int
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
-    "otlp_open": (_HANDLE,),
+    "otlp_open": (_HANDLE, _INT, _U32),
     "otlp_feed": (_INT, _HANDLE, ctypes.c_char_p, _U64),
     "otlp_finish": (_INT, _HANDLE),
     "otlp_texts": (_U32, _HANDLE, _U32, ctypes.POINTER(_HANDLE), ctypes.POINTER(_HANDLE)),
@@ -60,18 +64,17 @@ class SpanProcess:
     def __init__(self, messages: Iterable[bytes], library: Path) -> None:
         """ValueError where the core refuses a message."""
         self._file, self._library = library, load(library, _FUNCTIONS)
-        self._handle: int | None = self._library.otlp_open()
+        self._beside: IO[bytes] = tempfile.TemporaryFile(prefix="perflaw-")  # noqa: SIM115 (it lives as long as this)
+        self._handle: int | None = self._library.otlp_open(self._beside.fileno(), RUN_BYTES)
         if not self._handle:
             raise MemoryError
         for data in messages:
             self._check(self._library.otlp_feed(self._handle, data, len(data)))
         self._check(self._library.otlp_finish(self._handle))
-        words = np.zeros(8, np.int64)
-        self._library.otlp_counts(self._handle, words.ctypes.data)
-        self.count, duplicates, orphans, outlive, overlap, self._first, failed, links = words.tolist()
-        self._last, self._known = self._first, ProcessEvents("")
+        self._known = ProcessEvents("")
         self.notes: Counter[str] = self._known.notes
-        self.notes.update({DUPLICATES: duplicates, ORPHANS: orphans, OUTLIVES: outlive, OVERLAPS: overlap})
+        self.count, self._first, failed, links = self._counts()
+        self._last = self._first
         self.definitions, self.pid = self._known.definitions, 0
         services = self._texts(_SERVICES)[1:]
         self._several = len(services) > 1
@@ -84,12 +87,26 @@ class SpanProcess:
         """Raise what the number of an error means."""
         if error == errno.ENOMEM:
             raise MemoryError
-        if error:
+        if error == errno.EBADMSG:
             raise ValueError(os.strerror(error))
+        if error:
+            why = f"a file in {tempfile.gettempdir()} takes its spans: {os.strerror(error).lower()}"
+            raise DataError("the trace cannot be read", why, "TMPDIR=FOLDER perflaw import FILE")
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             self._library.otlp_close(self._handle)
+        if beside := getattr(self, "_beside", None):
+            beside.close()
+
+    def _counts(self) -> tuple[int, int, int, int]:
+        """Spans, their first stamp, whether any failed, whether any has links; and the notes, whole once they are played."""
+        words = np.zeros(8, np.int64)
+        self._library.otlp_counts(self._handle, words.ctypes.data)
+        count, duplicates, orphans, outlive, overlap, first, failed, links = words.tolist()
+        for note, number in ((DUPLICATES, duplicates), (ORPHANS, orphans), (OUTLIVES, outlive), (OVERLAPS, overlap)):
+            self.notes[note] = number
+        return count, first, failed, links
 
     def _table(self, table: int) -> list[bytes]:
         return text_table(self._library.otlp_texts, self._handle, table)
@@ -142,11 +159,15 @@ class SpanProcess:
         arrays += [np.array(categories, np.float64)]
         outcome = np.zeros(2, np.int64)
         failed, links = self._extra
-        if self._library.otlp_play(
+        error = self._library.otlp_play(
             self._handle, core.handle, *(array.ctypes.data for array in arrays), failed, links,
             scramble(seed) & _KEYS, outcome.ctypes.data,
-        ):  # fmt: skip
-            raise MemoryError
+        )  # fmt: skip
+        if error == errno.EBADMSG:
+            why = "spans are their own ancestors: parentSpanId leads in a circle"
+            raise DataError("the trace cannot be read", why, "export the trace anew and import it")
+        self._check(error)
+        self._counts()
         self._last, self.notes[TOO_MANY_FEATURES] = outcome.tolist()
         return core.finish()
 

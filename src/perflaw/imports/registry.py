@@ -115,7 +115,7 @@ def _read_bytes(path: Path, library: Path | None) -> Trace | None:
     if format_ is None or format_.read_bytes is None:
         return None
     trace = format_.read_bytes(beginning)
-    return trace if trace.processes else None
+    return trace if trace and trace.processes else None
 
 
 def read_benchmarks(file: ForeignFile) -> Benchmarks:

@@ -188,8 +188,10 @@ class _PerfettoReader:
             self._take_track(message(parts[60]))
         if 12 in parts:
             _take_names(sequence, message(parts[12]))
+        # Every packet with a time counts where a clock counts in steps, also one that is no event of a track.
+        stamp = _stamp(sequence, parts) if 8 in parts or 11 in parts else 0
         if 11 in parts:
-            self._take_event(sequence, parts, message(parts[11]))
+            self._take_event(sequence, stamp, message(parts[11]))
         self.notes[KERNEL] += 1 in parts
 
     def _take_clocks(self, sequence: _Sequence, snapshot: bytes) -> None:
@@ -220,7 +222,7 @@ class _PerfettoReader:
             track = described.parent
         return 0, ""
 
-    def _take_event(self, sequence: _Sequence, packet: dict[int, Value], event: bytes) -> None:
+    def _take_event(self, sequence: _Sequence, stamp: int, event: bytes) -> None:
         single: dict[int, Value] = {}
         annotations = []
         for key, value in fields(event):
@@ -230,9 +232,9 @@ class _PerfettoReader:
                 single[key] = value
         kind = single.get(9)
         if kind not in (_BEGIN, _END):
-            # Times of counters and instants count as well where a clock counts in steps.
-            self._stamp(sequence, packet)
             return
+        if not 0 <= stamp < 1 << 62:
+            raise ValueError(f"a time of {stamp} ns")
         file, line = sequence.places.get(whole(single.get(34, 0)), ("", 0))
         if 33 in single:
             file, line = _place(message(single[33]))
@@ -240,17 +242,17 @@ class _PerfettoReader:
         numbers = [found for one in annotations if (found := _annotation(sequence, one))]
         track = whole(single.get(11, sequence.default_track))
         component = Component(name or "unnamed", file, line)
-        self._play(track, _Slice(self._stamp(sequence, packet), kind == _BEGIN, component, tuple(numbers)))
+        self._play(track, _Slice(stamp, kind == _BEGIN, component, tuple(numbers)))
 
-    def _stamp(self, sequence: _Sequence, packet: dict[int, Value]) -> int:
-        stamp = whole(packet.get(8, 0))
-        clock = sequence.clocks.get(whole(packet.get(58, sequence.default_clock)))
-        if clock is not None:
-            stamp = clock.last = stamp + clock.last * clock.is_incremental
-            stamp = stamp * clock.unit_ns + clock.offset
-        if not 0 <= stamp < 1 << 62:
-            raise ValueError(f"a time of {stamp} ns")
-        return stamp
+
+def _stamp(sequence: _Sequence, packet: dict[int, Value]) -> int:
+    """The time of a packet, ns."""
+    stamp = whole(packet.get(8, 0))
+    clock = sequence.clocks.get(whole(packet.get(58, sequence.default_clock)))
+    if clock is not None:
+        stamp = clock.last = stamp + clock.last * clock.is_incremental
+        stamp = stamp * clock.unit_ns + clock.offset
+    return stamp
 
 
 def _packets(pieces: Iterable[bytes]) -> Iterator[bytes]:

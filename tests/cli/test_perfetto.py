@@ -205,3 +205,38 @@ def test_a_trace_that_chromium_recorded(tmp_path, query, browser):  # noqa: F811
     assert len(whole) > 50
     assert {name: theirs[name] for name in whole} == whole
     assert {own for name, (_, own) in theirs.items() if name not in ours} <= {0}  # instants, which are no calls
+
+
+def test_slices_out_of_order_and_tracks_described_late(tmp_path, query):
+    """Clocks that count in steps, in packets of all kinds; two sequences on one track; a process that is told at the end."""
+    trace = PerfettoTrace()
+
+    def packet(sequence: int, timestamp: int) -> Any:
+        return trace.packet.add(trusted_packet_sequence_id=sequence, timestamp=timestamp)
+
+    for sequence in (1, 2):
+        first = packet(sequence, 0)
+        first.sequence_flags = 1
+        first.trace_packet_defaults.timestamp_clock_id = 64
+        first.clock_snapshot.clocks.add(clock_id=6, timestamp=10**9)
+        first.clock_snapshot.clocks.add(clock_id=64, timestamp=10**6, is_incremental=True, unit_multiplier_ns=1000)
+    # Each sequence writes every other call of the same track, all those of the first before those of the second.
+    for sequence in (1, 2):
+        packet(sequence, 10 * sequence).trace_uuid.msb = 1  # no event of a track
+        for call in range(20):
+            for kind, step in ((1, 3 + call), (2, 2)):
+                event = packet(sequence, step).track_event
+                event.type, event.track_uuid = kind, 7
+                if kind == 1:
+                    event.name = "f"
+            packet(sequence, 30 - step - call).trace_uuid.msb = 2
+    late = packet(1, 0).track_descriptor
+    late.uuid, late.name, late.parent_uuid = 7, "requests", 8
+    process = packet(1, 0).track_descriptor
+    process.uuid, process.process.pid, process.process.process_name = 8, 42, "shop"
+    path = tmp_path / "late.pftrace"
+    path.write_bytes(trace.SerializeToString())
+    assert imported(tmp_path, path) == by_name(query, path.read_bytes())
+    (recording,) = open_experiment("imported", tmp_path).recordings()
+    assert recording.run.target == "shop"
+    assert problems(query, path.read_bytes()) == {}

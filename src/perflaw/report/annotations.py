@@ -12,15 +12,19 @@ from textwrap import fill
 
 from perflaw.confidence import WORDS
 from perflaw.laws.printing import learnt_text, show, writable_unit
+from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.laws.tree import Block, LawFile
 from perflaw.report.law_words import (
     features_text,
+    mean_text,
+    noise_text,
     short_path,
 )
 from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, broken, column, line_width, printable, text_table, width
 from perflaw.types import Annotation
 from perflaw.types.documents import Document
+from perflaw.types.laws import Noise
 from perflaw.types.programs import OUTSIDE
 
 SMALL_SHARE = 0.03
@@ -234,15 +238,24 @@ def fit_table(documents: Sequence[Document], response: str, colour: bool) -> str
             if unit and None not in (one["new_low"], one["new_high"]):
                 new_run = interval(one["new_low"], one["new_high"], unit)
             predictions.append([_point(law, one), expected, UNKNOWN if expected == UNKNOWN else new_run])
-        evidence = f"distribution {short(law['expression'])}, " + f"in {unit}, " * bool(unit)
+        evidence = f"distribution {short(law['expression'])}, "
+        if unit:
+            scatter = law["noise"]["distribution"] in ("normal", "lognormal")
+            noise = f"scatter {noise_text(Noise(**law['noise']), unit)}, "
+            evidence = noise if scatter else f"{evidence}in {unit}, "
         evidence += f"from {counted(law['n'], 'row')}, {counted(law['runs'], 'run')}"
         text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
         headings = ["at", f"predicted ({WORDS})", f"one new run ({WORDS})"]
-        return text + text_table(headings, predictions, right=(), colour=colour) + _wrapped([evidence, *_notes(law)])
+        return (
+            text + text_table(headings, predictions, right=(), colour=colour) + _wrapped([evidence, *_notes(law, unit)])
+        )
     verdicts = Counter(law["verdict"] for _, law, _ in laws)
     total = ", ".join(f"{verdicts[name]} {name}" for name in ("law", "none", "inconclusive") if verdicts[name])
     more = f" · {len(laws) - MAX_SERIES} more than listed, --json gives all" if len(laws) > MAX_SERIES else ""
-    notes = _wrapped(f"{name}: {note}" for name, law, _ in listed for note in _notes(law))
+    units = [one["unit"] for one in documents]
+    notes = _wrapped(
+        f"{name}: {note}" for (name, law, _), unit in zip(listed, units, strict=False) for note in _notes(law, unit)
+    )
     return text_table(headings, rows, right=(), colour=colour) + notes + f"{len(laws)} series: {total}{more}\n"
 
 
@@ -262,9 +275,10 @@ def _point(law: Document, prediction: Document) -> str:
 
 
 def _mean(law: Document, unit: str) -> str:
-    """The mean of a law: a constant as people read it where its unit is known, else the expression."""
-    constant = _NUMBER.fullmatch(law["mean"]) and unit
-    return quantity(float(law["mean"]), unit) if constant else short(law["mean"])
+    """The mean of a law: with units on its coefficients where its unit is known, else the expression."""
+    if not unit or law.get("segments"):
+        return short(law["mean"])
+    return mean_text(parse_expression(law["mean"]), unit)
 
 
 def _estimate(prediction: Document, unit: str) -> str:
@@ -281,12 +295,15 @@ def _three_digits(value: float | None) -> str:
     return NOTHING if value is None else number(float(f"{value:.3g}"))
 
 
-def _notes(law: Document) -> list[str]:
+def _notes(law: Document, unit: str) -> list[str]:
     """Why there is no law, and which features and laws fit the data as well."""
     notes = [f"{law['verdict']}: {law['reason']}"] if law["reason"] else []
     notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law["collinear"].items()]
     if law["alternatives"]:
-        others = ", ".join(short(one["expression"]) for one in law["alternatives"])
+        expressions = [one["expression"] for one in law["alternatives"]]
+        others = ", ".join(
+            mean_text(parse_distribution(one).arguments[0], unit) if unit else short(one) for one in expressions
+        )
         notes.append(f"equally good laws: {others}")
     return notes
 

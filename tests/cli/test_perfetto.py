@@ -240,3 +240,20 @@ def test_slices_out_of_order_and_tracks_described_late(tmp_path, query):
     (recording,) = open_experiment("imported", tmp_path).recordings()
     assert recording.run.target == "shop"
     assert problems(query, path.read_bytes()) == {}
+
+
+def test_an_end_with_a_name_ends_the_slice_of_that_name(tmp_path, query):
+    """A slice within that has no end of its own is one that never ended here, as in all formats; there it ends with it."""
+    trace = PerfettoTrace()
+    for timestamp, kind, name in [
+        (10, 1, "outer"), (20, 1, "inner"), (30, 2, "other"), (50, 2, "outer"), (60, 1, "next"), (75, 2, ""),
+    ]:  # fmt: skip
+        packet = trace.packet.add(trusted_packet_sequence_id=1, timestamp=timestamp)
+        packet.track_event.type, packet.track_event.track_uuid = kind, 7
+        if name:
+            packet.track_event.name = name
+    path = tmp_path / "names.pftrace"
+    path.write_bytes(trace.SerializeToString())
+    rows = query(path.read_bytes(), "select name, dur, depth from slice order by ts")
+    assert [(row.name, row.dur, row.depth) for row in rows] == [("outer", 40, 0), ("inner", 30, 1), ("next", 15, 0)]
+    assert imported(tmp_path, path) == {"outer": (1, 40), "inner": (1, 0), "next": (1, 15)}

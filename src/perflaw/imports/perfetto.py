@@ -79,14 +79,17 @@ class _Slice:
 
 
 class _OpenSlices:
-    """The open slices of a track, put on a track of its process; an end ends the innermost one, as in Perfetto itself."""
+    """The open slices of a track, put on a track of its process.
+
+    An end ends the innermost one, or the innermost one of its name if it has a name, as in Perfetto itself.
+    """
 
     def __init__(self, pid: int, process: ProcessEvents) -> None:
         self.pid, self.process, self.track = pid, process, process.track()
         self.last = 0
         """The last time stamp, ns."""
-        self.open: list[tuple[int, int]] = []
-        """Frame and code of each open slice."""
+        self.open: list[tuple[int, int, str]] = []
+        """Frame, code and name of each open slice."""
 
     def play(self, one: _Slice) -> None:
         """Take in a begin or an end."""
@@ -94,9 +97,15 @@ class _OpenSlices:
         if one.begins:
             code = self.process.component(one.component)
             caller = self.open[-1][1] if self.open else 0
-            self.open.append((self.process.enter(self.track, one.stamp, code, caller, one.numbers), code))
-        elif self.open:
-            self.process.exit(self.track, one.stamp, self.open.pop()[0])
+            frame = self.process.enter(self.track, one.stamp, code, caller, one.numbers)
+            self.open.append((frame, code, one.component.name))
+            return
+        place = len(self.open) - 1
+        if name := one.component.name:
+            place = next((place for place in range(place, -1, -1) if self.open[place][2] == name), -1)
+        if place >= 0:
+            self.process.exit(self.track, one.stamp, self.open[place][0])
+            del self.open[place:]  # the exit says that the slices within never ended
         else:
             self.process.notes[BEGUN_EARLIER] += 1
 
@@ -241,7 +250,7 @@ class _PerfettoReader:
         name = text(single[23]) if 23 in single else sequence.names.get(whole(single.get(10, 0)), "")
         numbers = [found for one in annotations if (found := _annotation(sequence, one))]
         track = whole(single.get(11, sequence.default_track))
-        component = Component(name or "unnamed", file, line)
+        component = Component(name or "unnamed" * (kind == _BEGIN), file, line)
         self._play(track, _Slice(stamp, kind == _BEGIN, component, tuple(numbers)))
 
 

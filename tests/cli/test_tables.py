@@ -10,7 +10,8 @@ import pytest
 
 from perflaw.laws.evaluation import evaluate
 from perflaw.laws.reading import parse_expression
-from perflaw.report.annotations import annotations_text, fit_table, forecast_table, predicted_text, runs_table
+from perflaw.report.annotations import annotations_text, forecast_table, predicted_text, runs_table
+from perflaw.report.fits import fit_table
 from perflaw.report.verdicts import law_verdicts_text
 
 

@@ -77,8 +77,8 @@ def command(
     at_points = iter(learn([each for each, has in zip(responses, has_point, strict=True) if has], points or None))
     elsewhere = iter(learn([each for each, has in zip(responses, has_point, strict=True) if not has]))
     learnt = [next(at_points if has else elsewhere) for has in has_point]
-    from perflaw.report.annotations import fit_table
     from perflaw.report.documents import fit_document
+    from perflaw.report.fits import fit_table
 
     documents = [
         fit_document(each.name, law.law, each.dropped, each.unit) for each, law in zip(series, learnt, strict=True)

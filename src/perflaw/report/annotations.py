@@ -1,4 +1,4 @@
-"""Laws as tables that a person reads in 80 columns: of an experiment, of a person's own numbers, and their forecasts.
+"""Laws as tables that a person reads in 80 columns: of an experiment, and their forecasts.
 
 Annotations are also written in the annotation language, as a ``.law`` file (Freud §2.2, Figure 2).
 """
@@ -10,21 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 
-from perflaw.confidence import WORDS
 from perflaw.laws.printing import learnt_text, show, writable_unit
-from perflaw.laws.reading import parse_distribution, parse_expression
 from perflaw.laws.tree import Block, LawFile
-from perflaw.report.law_words import (
-    features_text,
-    mean_text,
-    noise_text,
-    short_path,
-)
-from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, is_known, number, percent, quantity
+from perflaw.report.law_words import features_text, short_path
+from perflaw.report.quantity import NOTHING, UNKNOWN, counted, estimate, interval, number, percent, quantity
 from perflaw.report.tables import NAME_WIDTH, broken, column, line_width, printable, text_table, width
 from perflaw.types import Annotation
 from perflaw.types.documents import Document
-from perflaw.types.laws import Noise
 from perflaw.types.programs import OUTSIDE
 
 SMALL_SHARE = 0.03
@@ -33,8 +25,6 @@ MAX_LAWS, MAX_CONDITION_LINES = 4, 3
 """Laws of one component that the table lists, and lines of a condition; --text and the page hold all."""
 MAX_SOURCES = 3
 """Call sites at which growth enters that stand below the table."""
-MAX_SERIES = 200
-"""Series that a table of own numbers lists."""
 _GROWTH, _GROWTH_WIDTH = "grows as", 13
 _MIN_NAME_WIDTH, _NAME_PART = 18, 0.49
 """Least width of names, and their part of the room that names and laws share."""
@@ -48,7 +38,7 @@ def annotations_text(document: Document, colour: bool, every: bool = False) -> s
     lines = [annotations_table(document, colour, every), growth_lines(document["sources"])]
     if program:
         unit = next((one["unit"] for one in document["annotations"]), "ns")
-        lines.append(_wrapped([program_text(program, unit)]))
+        lines.append(wrapped([program_text(program, unit)]))
     if counted_only := lost["counted_functions"]:
         functions = counted(counted_only, "tiny library function")
         lines.append(f"counted, few calls timed: {functions}, whose cost is estimated from these calls (--budget)\n")
@@ -118,7 +108,7 @@ def annotations_table(document: Document, colour: bool, every: bool = False) -> 
     reasons = Counter(gist(one["shown"]["reason"]) for one in shown if one["shown"]["verdict"] == "inconclusive")
     lines += [f"? {n} inconclusive: {reason}" for reason, n in reasons.items()]
     headings = ["share", "function", heading, _GROWTH, last]
-    return text_table(headings, cells, right=(0,), colour=colour) + _wrapped(lines)
+    return text_table(headings, cells, right=(0,), colour=colour) + wrapped(lines)
 
 
 def _widest(cells: Iterable[str]) -> int:
@@ -183,7 +173,7 @@ def growth_lines(sources: Sequence[Document]) -> str:
         )
         site = f"growth enters at {place} ({printable(caller)} -> {printable(callee)})"
         lines.append(f"{site}: {growth} · {percent(one['share'])} of the cost")
-    return _wrapped(lines)
+    return wrapped(lines)
 
 
 def gist(reason: str) -> str:
@@ -213,52 +203,6 @@ def runs_table(document: Document, colour: bool) -> str:
     return text_table(headings, rows, right=(4, 5, 6), colour=colour)
 
 
-def fit_table(documents: Sequence[Document], response: str, colour: bool) -> str:
-    """Laws of a person's own numbers, a row a series; one law alone with its predictions. Reasons stand below.
-
-    A series without a name has that of the ``response``.
-    """
-    laws = [(response if one["series"] is None else one["series"], one["law"], one["shown"]) for one in documents]
-    listed = laws[:MAX_SERIES]
-    headings = ["series", "law", "grows as", "verdict", "predicted"]
-    rows = []
-    for (name, law, shown), one in zip(listed, documents, strict=False):
-        predicted = ""
-        if law["predictions"]:
-            point = _point(law, law["predictions"][0])
-            predicted = _estimate(law["predictions"][0], one["unit"]) + (f" at {point}" if point else "")
-        growth = f"{shown['growth']} {shown['interval']}".strip()
-        rows.append([name, _mean(law, one["unit"]), growth, law["verdict"], predicted])
-    if len(laws) == 1:
-        [(_, law, _)], unit = laws, documents[0]["unit"]
-        predictions = []
-        for one in law["predictions"]:
-            expected = _estimate(one, unit)
-            new_run = f"{_three_digits(one['new_low'])}–{_three_digits(one['new_high'])}"
-            if unit and None not in (one["new_low"], one["new_high"]):
-                new_run = interval(one["new_low"], one["new_high"], unit)
-            predictions.append([_point(law, one), expected, UNKNOWN if expected == UNKNOWN else new_run])
-        evidence = f"distribution {short(law['expression'])}, "
-        if unit:
-            scatter = law["noise"]["distribution"] in ("normal", "lognormal")
-            noise = f"scatter {noise_text(Noise(**law['noise']), unit)}, "
-            evidence = noise if scatter else f"{evidence}in {unit}, "
-        evidence += f"from {counted(law['n'], 'row')}, {counted(law['runs'], 'run')}"
-        text = text_table(headings[:4], [rows[0][:4]], right=(), colour=colour) + "\n"
-        headings = ["at", f"predicted ({WORDS})", f"one new run ({WORDS})"]
-        return (
-            text + text_table(headings, predictions, right=(), colour=colour) + _wrapped([evidence, *_notes(law, unit)])
-        )
-    verdicts = Counter(law["verdict"] for _, law, _ in laws)
-    total = ", ".join(f"{verdicts[name]} {name}" for name in ("law", "none", "inconclusive") if verdicts[name])
-    more = f" · {len(laws) - MAX_SERIES} more than listed, --json gives all" if len(laws) > MAX_SERIES else ""
-    units = [one["unit"] for one in documents]
-    notes = _wrapped(
-        f"{name}: {note}" for (name, law, _), unit in zip(listed, units, strict=False) for note in _notes(law, unit)
-    )
-    return text_table(headings, rows, right=(), colour=colour) + notes + f"{len(laws)} series: {total}{more}\n"
-
-
 def short(expression: str) -> str:
     """The expression with three significant digits.
 
@@ -266,46 +210,6 @@ def short(expression: str) -> str:
     'LogNorm(3.14*n^1.99, 0.05)'
     """
     return _NUMBER.sub(lambda found: f"{float(found.group()):.3g}".replace("e+", "e"), expression)
-
-
-def _point(law: Document, prediction: Document) -> str:
-    """Values of the law's features at a prediction; of all features where the law is constant."""
-    names = law["features"] or prediction["features"]
-    return ", ".join(f"{name}={_three_digits(prediction['features'][name])}" for name in names)
-
-
-def _mean(law: Document, unit: str) -> str:
-    """The mean of a law: with units on its coefficients where its unit is known, else the expression."""
-    if not unit or law.get("segments"):
-        return short(law["mean"])
-    return mean_text(parse_expression(law["mean"]), unit)
-
-
-def _estimate(prediction: Document, unit: str) -> str:
-    """A prediction with its interval: rescaled where its unit is known, else with three digits."""
-    mean, low, high = (prediction[end] for end in ("mean", "mean_low", "mean_high"))
-    if unit:
-        return estimate(mean, low, high, unit)
-    if None in (mean, low, high) or not is_known(mean, low, high):
-        return UNKNOWN
-    return f"{_three_digits(mean)} ({_three_digits(low)}–{_three_digits(high)})"
-
-
-def _three_digits(value: float | None) -> str:
-    return NOTHING if value is None else number(float(f"{value:.3g}"))
-
-
-def _notes(law: Document, unit: str) -> list[str]:
-    """Why there is no law, and which features and laws fit the data as well."""
-    notes = [f"{law['verdict']}: {law['reason']}"] if law["reason"] else []
-    notes += [f"{name} might as well be {', '.join(others)} in these data" for name, others in law["collinear"].items()]
-    if law["alternatives"]:
-        expressions = [one["expression"] for one in law["alternatives"]]
-        others = ", ".join(
-            mean_text(parse_distribution(one).arguments[0], unit) if unit else short(one) for one in expressions
-        )
-        notes.append(f"equally good laws: {others}")
-    return notes
 
 
 def forecast_table(document: Document, colour: bool, every: bool = False) -> str:
@@ -349,7 +253,7 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
         notes = [
             message if len(names) == len(shown) else f"{_some(names)}: {message}" for message, names in messages.items()
         ]
-        texts.append(f"{printable(point)}\n{table}{more}{_wrapped(notes)}")
+        texts.append(f"{printable(point)}\n{table}{more}{wrapped(notes)}")
     unanswered = {one["component"]: one["message"] for one in forecasts if not one["features"]}
     if unanswered:
         reasons: dict[str, list[str]] = {}
@@ -358,7 +262,7 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
                 message = f"{NOT_ASKED}: laws of other features (--all lists them)"
             reasons.setdefault(message, []).append(name)
         notes = [f"{', '.join(names) if every else _some(names)}: {message}" for message, names in reasons.items()]
-        texts.append(f"no answer for {counted(len(unanswered), 'function')}\n{_wrapped(notes)}")
+        texts.append(f"no answer for {counted(len(unanswered), 'function')}\n{wrapped(notes)}")
     return "\n".join(texts)
 
 
@@ -367,7 +271,7 @@ def _some(names: Sequence[str]) -> str:
     return f"{', '.join(names[:3])}{' …' * (len(names) > 3)}"
 
 
-def _wrapped(lines: Iterable[str]) -> str:
+def wrapped(lines: Iterable[str]) -> str:
     """Lines that the terminal holds."""
     wrapped = (fill(printable(line), line_width(), subsequent_indent="  ", break_on_hyphens=False) for line in lines)
     return "".join(line + "\n" for line in wrapped)

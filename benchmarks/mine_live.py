@@ -2,9 +2,9 @@
 
 Starlette on uvicorn under load from a second process. It is mined without a restart, and its specifications are then held
 against it continuously: first as it is, then with a query planted on one call path at a moment that the check does not know.
-Then it is mined within budgets of 2, 5 and 10 % of its CPU time; CPU time for an answer in each time with probes and in those
-beside it says what that costs. Of the measures at hand that is the steadiest where other programs share the machine, and
-more so if pages are asked for in turns; the benchmark first tells by how much.
+Then it is mined within budgets of 2, 5 and 10 % of its CPU time, beside a second service that nobody measures and that gets the
+same requests at the same time. What the mined one takes with probes beyond the other one, and without probes does not, is the
+cost. The ratio of both is the steadiest measure at hand where other programs share the machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from perflaw.mine.journal import read_journal
 from perflaw.store.experiment import open_experiment
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
-MINED_S, FOUND_S, FEWEST_ANSWERS, NOISE_S = 120.0, 120.0, 20, 40
+MINED_S, FOUND_S, REST_S, JACKKNIFE = 300.0, 120.0, 60.0, 20
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
@@ -44,17 +44,22 @@ TWO_SIDED = 1.96
 
 
 class Load:
-    """The service with its load, and how many answers it has given."""
+    """Services with their load, and how many answers each has given. The first one is mined, others are left alone."""
 
-    def __init__(self, python: str, *more: str) -> None:
-        """``more``: "turns" if pages are not drawn at random."""
-        self.port = free_port()
+    def __init__(self, python: str, services: int = 1) -> None:
+        """Several services get the same requests in the same order, and keep an account of their CPU time."""
+        self.ports = [free_port() for _ in range(services)]
         self.answers: list[tuple[int, int]] = []
         """Moments, ns since 1970, with the number of answers so far."""
-        self.service = subprocess.Popen(
-            [python, str(PROGRAMS / "service.py"), str(self.port)], stdout=subprocess.DEVNULL
-        )
-        command = [sys.executable, str(PROGRAMS / "service_rate.py"), str(self.port), "1", *more]
+        self.services = [
+            subprocess.Popen(
+                [python, str(PROGRAMS / "service.py"), str(port), *(("account",) if services > 1 else ())],
+                stdout=subprocess.DEVNULL,
+            )
+            for port in self.ports
+        ]
+        self.service = self.services[0]
+        command = [sys.executable, str(PROGRAMS / "service_rate.py"), ",".join(map(str, self.ports)), "1"]
         self.load = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self._read, daemon=True).start()
         while not self.answers:
@@ -67,11 +72,11 @@ class Load:
             self.answers.append((int(moment), int(answers)))
 
     def end(self) -> None:
-        """End both; the service has to end as always."""
+        """End all; the services have to end as always."""
         assert self.load.stdin
         self.load.stdin.close()
         self.load.wait(60)
-        assert self.service.wait(60) == 0
+        assert [service.wait(60) for service in self.services] == [0] * len(self.services)
 
 
 def mining(folder: Path, load: Load, budget: float, seconds: float, *more: str) -> str:
@@ -102,62 +107,61 @@ def memory_mb(pid: int) -> float:
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What a service took and gave over some time."""
+class Account:
+    """The requests that a service has answered one after the other, (n,) each, beside a service that nobody measures."""
 
-    cpu: list[tuple[int, int]]
-    """Moments, ns since 1970, with its CPU time so far, ns."""
-    answers: list[tuple[int, int]]
-    """Moments with the number of its answers so far."""
+    moments: NDArray[np.float64]
+    """When they were answered, ns since 1970."""
+    cpu_ns: NDArray[np.float64]
+    """CPU time of the service from the answer before to this one: all of it belongs to some request."""
+    control_ns: NDArray[np.float64]
+    """CPU time of the other service for the same request, some milliseconds apart."""
 
-    def grown(self, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-        """CPU time and answers between these moments (n,)."""
-        both = (np.array(rows, float).T for rows in (self.cpu, self.answers))
-        return tuple(np.interp(ends, *rows) - np.interp(starts, *rows) for rows in both)
+    @classmethod
+    def of(cls, load: Load) -> Account:
+        """What the services tell."""
+        tables = []
+        for port in load.ports:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/account") as answer:
+                tables.append(np.frombuffer(answer.read(), np.int64).reshape(-1, 2))
+        own, control = (table[: min(map(len, tables))] for table in tables)
+        return cls(own[1:, 0].astype(float), np.diff(own[:, 1]).astype(float), np.diff(control[:, 1]).astype(float))
 
-
-@contextmanager
-def watched(load: Load) -> Iterator[Watched]:
-    """CPU time of the service, a hundred times a second, and its answers."""
-    cpu: list[tuple[int, int]] = []
-    over = threading.Event()
-
-    def watch() -> None:
-        while not over.wait(0.01):
-            cpu_ns = 0
-            for task in Path(f"/proc/{load.service.pid}/task").glob("*"):
-                with contextlib.suppress(OSError):  # the thread has ended
-                    cpu_ns += int((task / "schedstat").read_text().split()[0])
-            cpu.append((time.time_ns(), cpu_ns))
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield Watched(cpu, load.answers)
-    finally:
-        over.set()
-        thread.join()
+    def within(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Requests that were answered in times (m, 2), and those that were under way at an end of them."""
+        chosen = np.zeros(len(self.moments), bool)
+        for start, end in times:
+            first, last = np.searchsorted(self.moments, [start, end])
+            chosen[first : last + 1] = True
+        return chosen
 
 
-def beside(costs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of costs in times one after the other (n,), the geometric mean of the two beside each but the first and last."""
-    return np.sqrt(costs[:-2] * costs[2:])
+def part_beyond(
+    account: Account, inside: NDArray[np.bool_], outside: NDArray[np.bool_], whole: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """CPU time inside beyond that of the control, as a part of the whole, and its standard error.
 
-
-def noise(load: Load, seconds: int) -> None:
-    """How much seconds differ from those beside them, by each measure, while nothing is measured."""
-    with watched(load) as rows:
-        began = time.time_ns()
-        time.sleep(seconds)
-    moments = began + 1e9 * np.arange(seconds)
-    cpu_ns, answers = rows.grown(moments[:-1], moments[1:])
-    told = [
-        f"{name} {np.log(costs[1:-1] / beside(costs)).std():.1%}"
-        for name, costs in {"time for an answer": 1e9 / answers, "CPU time for an answer": cpu_ns / answers}.items()
+    What both services take outside says how much dearer the one is than the other. The error is that of the jackknife over
+    blocks of consecutive requests, as neighbours are alike.
+    """
+    blocks = np.arange(len(account.moments)) * JACKKNIFE // len(account.moments)
+    sums = [
+        np.bincount(blocks[chosen], costs[chosen], JACKKNIFE)
+        for costs, chosen in (
+            (account.cpu_ns, inside),
+            (account.control_ns, inside),
+            (account.cpu_ns, outside),
+            (account.control_ns, outside),
+            (account.cpu_ns, whole),
+        )
     ]
-    print(
-        f"standard deviation of a second from those beside it: {', '.join(told)}; {answers.sum() / seconds:.0f} answers/s"
-    )
+
+    def part(left_out: int) -> float:
+        own, control, own_outside, control_outside, all_ns = (one.sum() - np.r_[one, 0.0][left_out] for one in sums)
+        return float((own - control * own_outside / control_outside) / all_ns)
+
+    others = np.array([part(block) for block in range(JACKKNIFE)])
+    return part(JACKKNIFE), float(others.std() * math.sqrt(JACKKNIFE - 1))
 
 
 def probed(journal: list[dict[str, Any]]) -> NDArray[np.float64]:
@@ -171,32 +175,30 @@ def probed(journal: list[dict[str, Any]]) -> NDArray[np.float64]:
     return np.array(times)
 
 
-def loss(folder: Path, load: Load, target: float, seconds: float) -> tuple[float, float, int]:
-    """Part of the service's CPU time that mining takes, its standard error, and the number of pairs.
+def loss(folder: Path, load: Load, target: float, seconds: float) -> tuple[float, float]:
+    """Part of the service's CPU time that mining takes, and its standard error.
 
-    The loop itself alternates times with probes and times without, many a minute. CPU time for an answer is compared between
-    each time with probes and the two beside it, so that what other programs do to both drops out. Requests for each second of
-    CPU time are fewer by the same part.
+    The loop itself alternates times with probes and times without, many a minute. In both, CPU time is compared with what the
+    control takes for the same requests at the same time, so that what other programs do to both drops out. Requests for each
+    second of CPU time are fewer by the same part. The same is told of the loop's whole time beside REST_S before it: probes
+    must leave nothing behind.
     """
     name = f"loss{target:g}"
-    with watched(load) as rows:
-        mining(folder, load, target, seconds, "-e", name)
+    before = time.time_ns()
+    time.sleep(REST_S)
+    mining(folder, load, target, seconds, "-e", name)
     journal = read_journal(open_experiment(name, folder).folder)
-    starts, ends = probed(journal).T
-    cpu_ns, answers = rows.grown(starts, ends)
-    rest_ns, rest_answers = rows.grown(ends[:-1], starts[1:])
-    rests = rest_ns / np.maximum(rest_answers, 1)
-    excess = cpu_ns[1:-1] - answers[1:-1] * np.sqrt(
-        rests[:-1] * rests[1:]
-    )  # the first and the last have no rest on one side
-    inside = cpu_ns[1:-1]
-    enough = np.minimum(rest_answers[:-1], rest_answers[1:]) >= FEWEST_ANSWERS
-    excess, inside = excess[enough], inside[enough]
-    low, high = np.quantile(excess / inside, (0.05, 0.95))  # a neighbour on the machine disturbs some
-    excess = np.clip(excess, low * inside, high * inside)
-    [whole_ns], _ = rows.grown(np.array([journal[0]["at_ns"]]), np.array([journal[-1]["at_ns"]]))
-    whole = whole_ns * len(excess) / len(starts)  # the part of the time that these pairs stand for
-    return excess.sum() / whole, excess.std() * math.sqrt(len(excess)) / whole, len(excess)
+    account, times = Account.of(load), probed(journal)
+    begun, ended = journal[0]["at_ns"], journal[-1]["at_ns"]
+    inside, whole = account.within(times), account.within(np.array([[begun, ended]]))
+    rest = account.within(np.array([[before, begun]])) & ~whole
+    print(
+        f"target {target:.0%}: probes in {len(times)} times for {(inside & whole).sum() / whole.sum():.0%} of", end=" "
+    )
+    print(f"{whole.sum()} requests;", end=" ")
+    part, error = part_beyond(account, whole, rest, whole)
+    print(f"beside the {REST_S:g} s before {part:.1%} ± {TWO_SIDED * error:.1%};", end=" ")
+    return part_beyond(account, inside, whole & ~inside, whole)
 
 
 @contextmanager
@@ -227,7 +229,7 @@ def plant(folder: Path, load: Load, clean_s: int, bars: Bars) -> None:
         print(f"alarms in {clean_s} s:", bars.check("alarms", alarms, 0))
         told.clear()
         time.sleep(random.uniform(1, 10))
-        urllib.request.urlopen(f"http://127.0.0.1:{load.port}/plant").read()
+        urllib.request.urlopen(f"http://127.0.0.1:{load.ports[0]}/plant").read()
         planted = time.monotonic()
         while CALLEE not in "".join(told) and time.monotonic() - planted < FOUND_S:
             time.sleep(0.1)
@@ -247,18 +249,13 @@ def main(loss_s: int = 300, clean_s: int = 120) -> None:
             plant(folder, load, clean_s, bars)
             load.end()
         if loss_s:
-            for more in ((), ("turns",)):
-                load = Load(python, *more)
-                print("pages in turns:" if more else "pages at random:", end=" ")
-                noise(load, NOISE_S)
-                if not more:
-                    load.end()
+            load = Load(python, services=2)
             for target in TARGETS:
-                part, error, count = loss(folder, load, target, loss_s)
+                part, error = loss(folder, load, target, loss_s)
                 low, high = part - TWO_SIDED * error, part + TWO_SIDED * error
                 needed = loss_s / 60 * (TWO_SIDED * error / POINT) ** 2
-                print(f"target {target:.0%}: loss {part:.1%}, 95 % interval {low:.1%} to {high:.1%}", end=" ")
-                print(f"({count} pairs); {POINT:.0%} to each side after {needed:.0f} min", end=" ", flush=True)
+                print(f"loss {part:.1%}, 95 % interval {low:.1%} to {high:.1%},", end=" ")
+                print(f"{POINT:.0%} to each side after {needed:.1f} min", end=" ", flush=True)
                 print(bars.check(f"loss at {target:.0%}", part, target + POINT), flush=True)
             load.end()
     bars.leave()

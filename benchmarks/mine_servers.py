@@ -1,7 +1,8 @@
 """Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [SYSTEM...]
 
 Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers, Python 3.11, which
-shows the tracer every call) and ``starlette-3.13`` (which shows it the chosen ones). Each serves a load from other processes,
+shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones) and ``django`` (gunicorn with two workers,
+Python 3.11). Each serves a load from other processes,
 is never started again, and its workers are mined in turns by ``perflaw mine --attach``: some runs as it is, then some at half
 of a processor. The specifications of all runs are merged one after the other. Bars: at most 8 conditions each, at the median
 90 % of the calls in consistent call paths, no worker ends. Needs root, because these servers run as users of their own.
@@ -31,6 +32,7 @@ from shared import PROGRAMS, ROOT, Bars, environment
 from perflaw.mine.journal import read_journal
 from perflaw.store.experiment import open_experiment
 
+DJANGO = ("django==5.2.8", "gunicorn==23.0.0")
 HALF, BUDGET = 0.5, "10%"
 MODULES = ("mpm_prefork", "authz_core", "dir", "autoindex", "mime", "filter", "deflate", "include", "alias", "setenvif")
 CONFIGURATION = """
@@ -173,11 +175,26 @@ def starlette(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Worker
         yield "root", workers
 
 
+@contextmanager
+def django(folder: Path) -> Iterator[tuple[str, Workers]]:
+    python, port = environment("3.11", DJANGO, "mine_django"), free_port()
+    words = [python, "-m", "gunicorn", "--preload", "--workers", "2", "--bind", f"127.0.0.1:{port}"]
+    given = {**os.environ, "SHOP_DATABASE": str(folder / "shop.db")}
+    with ExitStack() as stack:
+        server = started(stack, *words, "django_service:application", cwd=PROGRAMS, env=given)
+        while len(children(server.pid)) < 2:
+            time.sleep(0.1)
+        time.sleep(5)  # until they serve
+        asking(stack, port, "/item?n={n}", "/search?n={n}", "/basket?n={n}", "/history?n={n}")
+        yield "root", lambda: children(server.pid)
+
+
 SYSTEMS = {
     "apache": apache,
     "postgresql": postgresql,
     "starlette": starlette,
     "starlette-3.13": partial(starlette, version="3.13"),
+    "django": django,
 }
 
 

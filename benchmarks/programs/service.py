@@ -1,5 +1,8 @@
 """A web service on Starlette, uvicorn and SQLite: service.py PORT [extra]. GET /stop ends it; GET /plant is as ``extra``.
 
+With ``account`` GET /account gives two numbers of 64 bits for each answer so far: the moment when it was given (ns since 1970)
+and the CPU time of the process so far (ns).
+
 ``uvicorn service:application --workers 2`` serves the same from several processes, which a signal ends.
 
 Every page reads through ``Store.rows``: an item by its key, a search through all names, a basket of several items. With
@@ -9,10 +12,12 @@ not used, so all pages stay what they are.
 
 import sqlite3
 import sys
+import time
+from array import array
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 ITEMS = 8_000
@@ -86,9 +91,24 @@ async def stop(request):
     return JSONResponse({})
 
 
+class Account:
+    """An application with a row for each answer that it has given."""
+
+    def __init__(self, application):
+        self.application, self.rows = application, array("q")
+
+    async def __call__(self, scope, receive, send):
+        if scope["path"] == "/account":
+            await Response(self.rows.tobytes())(scope, receive, send)
+        else:
+            await self.application(scope, receive, send)
+            self.rows.extend((time.time_ns(), time.process_time_ns()))
+
+
 PAGES = {"/item": item, "/search": search, "/basket": basket, "/plant": plant, "/stop": stop}
 application = Starlette(routes=[Route(path, page) for path, page in PAGES.items()])
-server = uvicorn.Server(uvicorn.Config(application, log_level="warning", lifespan="off"))
+served = Account(application) if "account" in sys.argv else application
+server = uvicorn.Server(uvicorn.Config(served, log_level="warning", lifespan="off"))
 
 if __name__ == "__main__":
     server.config.port = int(sys.argv[1])

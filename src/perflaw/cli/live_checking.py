@@ -144,7 +144,7 @@ class _LiveCheck:
         window: deque[list[str]] = deque()
         begun, alarms = time.monotonic(), 0
         while not self.rounds.ends():
-            window.append(self.rounds.round())
+            window.append(self.rounds.round(reserving=True))
             self._rounds += 1
             for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
                 discard(self.experiment.runs_folder / run)

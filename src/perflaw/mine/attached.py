@@ -101,22 +101,22 @@ class AttachedProcess:
 
     def measure(self, request: Request) -> Measurement:
         """What the request asks for; TargetError if the program cannot be measured."""
-        begun = time.time_ns()
+        begun, seconds = time.time_ns(), request.seconds * request.sampling
         if request.kind == "samples":
             stacks: Mapping[CallPath, int]
             if self.native:  # a sampler in another thread would be in the way of injecting
-                stacks = NativeSampler(self.native).collect(request.seconds, lambda: False).stacks
+                stacks = NativeSampler(self.native).collect(seconds, lambda: False).stacks
             else:
-                self._wait(request.seconds)
+                self._wait(seconds)
                 stacks = self._taken()
-            return Measurement(request.number, request.kind, begun, time.time_ns(), stacks=stacks)
+            return Measurement(request.number, request.kind, begun, time.time_ns(), request.sampling, stacks)
         settings = RecordSettings(
             select=tuple(map(_literal, (*request.functions, *request.callers))),
             collect=(PATHS,),
             paths=tuple(map(_literal, request.functions)),
             only_paths=True,
         )
-        attached = self._record(settings, request)
+        attached = self._record(settings, request, seconds)
         run = attached.outcome.run
         self.interrupted = attached.outcome.interrupted
         self.stopped_ms = max(self.stopped_ms, attached.stopped_ms)
@@ -125,6 +125,7 @@ class AttachedProcess:
             request.kind,
             begun,
             time.time_ns(),
+            request.sampling,
             stacks=self._taken(),
             cost=ProbeCost(
                 run.calls,
@@ -143,15 +144,15 @@ class AttachedProcess:
         observed = read_observed([recording], set(request.functions))
         return replace(measurement, observed=tuple(observed), run=run.id)
 
-    def _record(self, settings: RecordSettings, request: Request) -> Attached:
+    def _record(self, settings: RecordSettings, request: Request, seconds: float) -> Attached:
         if self.native:
             from perflaw.record.attach.native_session import record_native
 
             names = {name for _, names in functions(self.native.executable).values() for name in names}
             is_own = names.issuperset((*request.functions, *request.callers))
-            return record_native(self.experiment, self.native, settings, {}, request.seconds, only_program=is_own)
+            return record_native(self.experiment, self.native, settings, {}, seconds, only_program=is_own)
         assert self.python
-        return record_prepared(self.experiment, self.python, settings, {}, request.seconds)
+        return record_prepared(self.experiment, self.python, settings, {}, seconds)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -236,9 +236,20 @@ class Budget:
 
     def must_wait(self, seconds: float = 0.0) -> bool:
         """Whether more was spent than the target permits, with a measurement of so many seconds."""
-        cpu_ns = max(work_counters(self.pid).cpu_ns - self._first.cpu_ns, 0)
-        rate = cpu_ns / max(time.monotonic() - self._begun, 1e-3)
-        return self.spent_ns + seconds * rate * self._slowed_part() > self.target * cpu_ns
+        return self.expected_ns(seconds) > self.saved_ns()
+
+    def expected_ns(self, seconds: float) -> float:
+        """CPU time that a measurement of so many seconds will probably take of the program."""
+        rate = self._cpu_ns() / max(time.monotonic() - self._begun, 1e-3)
+        return seconds * rate * self._slowed_part()
+
+    def saved_ns(self) -> float:
+        """What the target permits to be spent now; negative if it is not kept."""
+        return self.target * self._cpu_ns() - self.spent_ns
+
+    def _cpu_ns(self) -> int:
+        """CPU time of the program since the loop began."""
+        return max(work_counters(self.pid).cpu_ns - self._first.cpu_ns, 0)
 
     def settle_window(self, functions: Mapping[str, KnownFunction], *, at_end: bool = False) -> Spent | None:
         """Close the window if it is over, and change what is observed; gives the window."""

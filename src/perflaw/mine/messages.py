@@ -39,7 +39,7 @@ class Request:
     seconds: float = 1.0
     """For how long."""
     sampling: float = 1.0
-    """Part of that time in which the probes are in."""
+    """Sampling factor: the part of that time for which probes are in. A budget lowers it further where it has to."""
 
     def to_json(self) -> str:
         """The request in one line."""
@@ -91,7 +91,7 @@ class Measurement:
     end_ns: int
     """When it ended."""
     sampling: float = 1.0
-    """Part of that time in which the probes were in."""
+    """Sampling factor: the part of the time asked for in which probes were in."""
     stacks: Mapping[CallPath, int] = field(default_factory=dict)
     """Call path → samples that found the program there, of the kind "samples"."""
     observed: tuple[Observed, ...] = ()

@@ -54,16 +54,17 @@ class Fleet:
         path.write_text(enrolment.text())
         return path
 
-    def serve(self):
-        """Start the controller, which looks often for what to measure."""
+    def serve(self, first=""):
+        """Start the controller, which looks often for what to measure; it runs the code ``first`` before."""
         code = (
+            f"{first}\n"
             "import sys; from pathlib import Path; from perflaw.mine.fleet.enrolment import ControllerFolder;"
             "from perflaw.mine.fleet.service import serve; from perflaw.cli.controller import views_at;"
             "say = lambda text: print(text, flush=True);"
             "serve(ControllerFolder.open(Path(sys.argv[1])), say, 0.5, views_at('127.0.0.1:0'))"
         )
         process = self._start(["-c", code, str(self.folder.path)], "controller")
-        wait_for(self.reachable)
+        wait_for(lambda: self.reachable() or process.poll() is not None)
         return process
 
     def page(self, path, host=None):
@@ -79,9 +80,10 @@ class Fleet:
             return True
         return False
 
-    def stub(self, host, speed=1.0, enrolment=None):
-        """Start a stub beside a simulated process."""
-        words = ["-m", "tests.mine.fleet.simulated", str(enrolment or self.enrolment)]
+    def stub(self, host, speed=1.0, enrolment=None, first=""):
+        """Start a stub beside a simulated process; it runs the code ``first`` before."""
+        code = f"{first}\nfrom tests.mine.fleet.simulated import main; main()"
+        words = ["-c", code, str(enrolment or self.enrolment)]
         return self._start([*words, str(self.spool(host)), host, str(speed)], host)
 
     def spool(self, host):
@@ -92,6 +94,11 @@ class Fleet:
         folder = self.spool(host) / "pending"
         names = [path.name for path in folder.iterdir()] if folder.exists() else []
         return {name.rpartition("-")[2] for name in names if not name.endswith(".part")}
+
+    def made(self, host):
+        """Ids of all measurements that stubs of a host have made."""
+        path = self.spool(host) / "made"
+        return set(path.read_text().split()) if path.exists() else set()
 
     def stored(self):
         """Ids of the measurements that the controller has, one for each row."""

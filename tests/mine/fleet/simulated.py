@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from perflaw.mine.fleet.enrolment import read_enrolment
-from perflaw.mine.fleet.spool import Spool
+from perflaw.mine.fleet.spool import Spool, content, content_id
 from perflaw.mine.fleet.stub import Spending, Stub, Target
 from perflaw.mine.messages import Measurement, ProbeCost
 from perflaw.types import Observed, Platform
@@ -69,10 +69,19 @@ class Simulated:
         return replace(one, share=0.5)
 
 
+class RememberingSpool(Spool):
+    """A spool with a list of all measurements that ever were in it."""
+
+    def add(self, measurement):
+        super().add(measurement)
+        with (self.folder / "made").open("a") as made:
+            made.write(f"{content_id(content(measurement))}\n")
+
+
 def main() -> None:
     enrolment, spool, host, speed = sys.argv[1:]
     stub = Stub(
-        read_enrolment(Path(enrolment)), Simulated(host, float(speed), 0.05), Spool(Path(spool), SPOOL_BYTES),
+        read_enrolment(Path(enrolment)), Simulated(host, float(speed), 0.05), RememberingSpool(Path(spool), SPOOL_BYTES),
         lambda text: print(text, flush=True), wait_s=2.0,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: stub.stop())

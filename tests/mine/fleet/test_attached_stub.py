@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
+from perflaw.mine.fleet.sources import AttachedSource
+from perflaw.mine.messages import Measurement, Request
 from tests.conftest import started_perflaw
 from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
 from tests.mine.test_attached import COMPILED, SERVICE
@@ -26,6 +30,31 @@ def memory_mb(pid):
     """Memory of a process that is resident."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
+
+
+class NeverCalled:
+    """A process in whose measurements no function is called."""
+
+    experiment, program, presumed, alive, interrupted = MagicMock(), MagicMock(), 0.0, True, None
+
+    def __init__(self, *_):
+        self.requests = []
+
+    def measure(self, request):
+        self.requests.append(request)
+        return Measurement(request.number, request.kind, 1, 2, request.sampling)
+
+
+def test_requests_and_the_budget_set_the_sampling_factor_and_what_is_detached_counts_as_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr("perflaw.mine.fleet.sources.AttachedProcess", NeverCalled)
+    source = AttachedSource(tmp_path, os.getpid(), print)
+    request = Request(1, "paths", ("app.load",), seconds=2.0, sampling=0.5)
+    assert [one.component for one in source.measure(request).observed] == ["app.load"]  # known not to be called
+    source._functions["app.load"].sampling = 0.25
+    assert source.measure(request).sampling == 0.125
+    source._functions["app.load"].sampling = 0.0
+    assert source.measure(request).observed == ()
+    assert [one.sampling for one in source._process.requests] == [0.5, 0.125]
 
 
 @pytest.mark.slow

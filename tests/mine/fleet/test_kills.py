@@ -23,13 +23,13 @@ def more_than(fleet, count):
     return wait_for(lambda: len(stored := fleet.stored()) > count and stored)
 
 
-def finish(fleet, *stubs):
-    """Let stubs measure no more and deliver the rest; no measurement is stored twice."""
-    for stub in stubs:
-        stub.send_signal(signal.SIGTERM)
-        assert stub.wait(PATIENCE_S) == 0
+def finish(fleet, stub, host="one"):
+    """Let a stub measure no more and deliver the rest; all that it ever made is there, and nothing is stored twice."""
+    stub.send_signal(signal.SIGTERM)
+    assert stub.wait(PATIENCE_S) == 0
     stored = fleet.stored()
     assert len(stored) == len(set(stored))
+    assert fleet.made(host) == set(stored) | fleet.pending(host)
     indexed = sum(one.measurements for one in fleet.ledger.coverage("shop"))
     with fleet.ledger._database.transaction() as execute:
         names = execute("SELECT COUNT(*), COUNT(DISTINCT measurement || component) FROM observed").fetchone()
@@ -64,6 +64,36 @@ def test_kill_9_of_stub_and_controller(fleet):
     known = acknowledged_and_not(fleet, "one")
     assert known <= finish(fleet, stub) | fleet.pending("one")
     assert len({stub.id for stub in fleet.ledger.stubs("shop")}) == 1  # it kept its id
+
+
+DIES_BEFORE_FORGETTING = """
+import os
+from perflaw.mine.fleet.spool import Spool
+Spool.remove = lambda self, ids: os.kill(os.getpid(), 9)
+"""
+DIES_BEFORE_ACKNOWLEDGING = """
+import os
+from perflaw.mine.fleet.ledger import Ledger
+add = Ledger.add
+Ledger.add = lambda self, *delivered: add(self, *delivered) and os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", ["stub", "controller"])
+def test_kill_9_when_the_controller_has_stored_and_the_stub_does_not_know_yet(fleet, killed):
+    controller = fleet.serve(DIES_BEFORE_ACKNOWLEDGING if killed == "controller" else "")
+    stub = fleet.stub("one", first=DIES_BEFORE_FORGETTING if killed == "stub" else "")
+    dying = controller if killed == "controller" else stub
+    assert dying.wait(PATIENCE_S) == -signal.SIGKILL
+    on_both = set(fleet.stored()) & fleet.pending("one")
+    assert on_both
+    if killed == "controller":
+        fleet.serve()
+    else:
+        stub = fleet.stub("one")
+    wait_for(lambda: not on_both & fleet.pending("one"))  # delivered again, and stored once
+    assert on_both < finish(fleet, stub)
 
 
 @pytest.mark.slow

@@ -62,20 +62,22 @@ class AttachedSource:
         if request.kind == "samples":
             return self._process.measure(request)
         known = [self._functions.setdefault(name, KnownFunction(name, "")) for name in request.functions]
-        sampling = max(one.sampling for one in known)  # the budget lowers it
+        sampling = request.sampling * max(one.sampling for one in known)  # the budget lowers it
+        if not sampling:  # detached: that nothing was seen of it does not say that it was not called
+            now = time.time_ns()
+            return Measurement(request.number, request.kind, now, now, 0.0)
         measurement: Measurement | None = None
         began = time.time_ns()
         self._budget.begin_probes()
         try:
-            if sampling:
-                with suppress(StoreError):  # a program's first function has no durations while it runs
-                    measurement = self._process.measure(replace(request, seconds=request.seconds * sampling))
+            with suppress(StoreError):  # a program's first function has no durations while it runs
+                measurement = self._process.measure(replace(request, sampling=sampling))
         finally:
             self._budget.end_probes(Decision(request, "", 1.0, 0.0), measurement)
             for recording in self._process.experiment.runs_folder.glob("*"):
                 discard(recording)
         if measurement is None:
-            measurement = Measurement(request.number, request.kind, began, time.time_ns())
+            measurement = Measurement(request.number, request.kind, began, time.time_ns(), sampling)
         observed = [of_run(one, measurement.run, str(measurement.start_ns)) for one in measurement.observed]
         missing = set(request.functions) - {one.component for one in observed}
         observed += [Observed(name, "time", "ns", (), (), (self._platform,)) for name in sorted(missing)]  # not called

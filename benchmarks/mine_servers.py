@@ -1,8 +1,8 @@
 """Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [SYSTEM...]
 
 Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers, Python 3.11, which
-shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones) and ``django`` (gunicorn with two workers,
-Python 3.11). Each serves a load from other processes,
+shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones) ``django`` (gunicorn with two workers,
+Python 3.11) and ``django-3.13``. Each serves a load from other processes,
 is never started again, and its workers are mined in turns by ``perflaw mine --attach``: some runs as it is, then some at half
 of a processor. The specifications of all runs are merged one after the other. Bars: at most 8 conditions each, at the median
 90 % of the calls in consistent call paths, no worker ends. Needs root, because these servers run as users of their own.
@@ -176,8 +176,8 @@ def starlette(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Worker
 
 
 @contextmanager
-def django(folder: Path) -> Iterator[tuple[str, Workers]]:
-    python, port = environment("3.11", DJANGO, "mine_django"), free_port()
+def django(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Workers]]:
+    python, port = environment(version, DJANGO, "mine_django"), free_port()
     words = [python, "-m", "gunicorn", "--preload", "--workers", "2", "--bind", f"127.0.0.1:{port}"]
     given = {**os.environ, "SHOP_DATABASE": str(folder / "shop.db")}
     with ExitStack() as stack:
@@ -195,6 +195,7 @@ SYSTEMS = {
     "starlette": starlette,
     "starlette-3.13": partial(starlette, version="3.13"),
     "django": django,
+    "django-3.13": partial(django, version="3.13"),
 }
 
 

@@ -88,6 +88,54 @@ def test_modes_are_found_though_calls_that_follow_each_other_are_alike():
     assert found >= 4
 
 
+def beside_others(rng, kinds, observations=12, calls=1000):
+    """Two busy halves of a core: stretches of calls are 1.9 times as slow, in a share that changes; a run of half a minute."""
+    each = []
+    for _ in range(observations):
+        share, y = rng.uniform(0.2, 0.8), kinds(rng, calls)
+        slow = np.concatenate([np.full(40, rng.random() < share) for _ in range(calls // 40)])
+        each.append((np.where(slow, 1.9, 1.0) * y, 0))
+    observed = observed_of(each, 1.0)
+    wall = observed.observations[-1].end_ns - observed.observations[0].start_ns
+    return replace(observed, queued_ns={"1": wall // 2})
+
+
+def test_calls_that_a_busy_machine_slows_down_are_no_kind_of_their_own():
+    def fetch(rng, n):
+        return np.where(rng.random(n) < 0.24, rng.lognormal(np.log(140_000), 0.05, n), rng.lognormal(7.4, 0.08, n))
+
+    for seed in range(8):
+        rng = np.random.default_rng([9, seed])
+        stable = stable_borders(beside_others(rng, fetch), OURS)
+        assert stable.stable
+        [border] = stable.borders
+        assert 5000 < border < 100_000
+        assert "machine" in stable.notes[0]
+        [one] = stable_borders(beside_others(rng, lambda rng, n: rng.lognormal(7.4, 0.08, n)), OURS).notes
+        assert "machine" in one
+
+
+def test_kinds_of_calls_are_told_apart_on_a_busy_machine():
+    def near(rng, n):
+        return np.where(rng.random(n) < 0.4, 1.9, 1.0) * rng.lognormal(7.4, 0.08, n)
+
+    for seed in range(8):
+        observed = observed_of([(near(np.random.default_rng([10, seed, i]), 1000), 0) for i in range(12)], 1.0)
+        for queued in ({}, {"1": observed.observations[-1].end_ns}):
+            stable = stable_borders(replace(observed, queued_ns=queued), OURS)
+            assert len(stable.borders) == 1
+            assert not stable.notes
+
+
+def test_a_mix_that_changes_on_a_quiet_machine_shows_its_kinds():
+    def kinds(rng, n):
+        return rng.lognormal(7.4, 0.08, n)
+
+    stable = stable_borders(replace(beside_others(np.random.default_rng(0), kinds), queued_ns={"1": 1000}), OURS)
+    assert len(stable.borders) == 1
+    assert not stable.notes
+
+
 def test_every_host_has_borders_of_its_own():
     rng = np.random.default_rng(0)
     each = [(bimodal(rng, factor=1.0 + 2.0 * (i % 2)), i % 2) for i in range(12)]

@@ -219,6 +219,8 @@ class ObservedBorder:
     """Share of the calls of all observations below it."""
     sure: bool
     """Whether this observation alone is sufficient evidence."""
+    slowdown: float
+    """How many times as long the median call above it takes as that below, up to the next borders of the observation."""
 
 
 def pool_observations(observed: Observed, fewest: int) -> list[PooledObservation]:
@@ -268,11 +270,24 @@ def observed_borders(
         places = borders(one, least)
         own, common = cdf(one.durations, places), cdf(everything, places)
         sure = cdf(one.durations, borders(one, MIN_Z)) if places.size else own
-        for i in distinct_shares(own, options.epsilon):
+        kept = distinct_shares(own, options.epsilon)
+        for i, slowdown in zip(kept, slowdowns(one.durations, own[kept]).tolist(), strict=True):
             is_sure = bool(np.abs(sure - own[i]).min(initial=1.0) < options.epsilon)
-            row = ObservedBorder(number, one.platform, float(places[i]), float(own[i]), float(common[i]), is_sure)
-            found.append(row)
+            place, share = float(places[i]), float(own[i])
+            found.append(ObservedBorder(number, one.platform, place, share, float(common[i]), is_sure, slowdown))
     return found
+
+
+def slowdowns(h: Histogram, shares: Array) -> Array:
+    """How many times as long the median call above a border takes as that below it, (k,), given the shares below them (k,).
+
+    >>> slowdowns(Histogram(0, 0, np.array([10, 0, 0, 10])), np.array([0.5]))
+    array([8.])
+    """
+    ends = np.r_[0.0, shares, 1.0]
+    medians = quantile(h, (ends[1:] + ends[:-1]) / 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(medians[:-1] > 0, medians[1:] / medians[:-1], np.inf)
 
 
 def distinct_shares(shares: ArrayLike, epsilon: float) -> NDArray[np.intp]:

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.borders import ObservedBorder, observed_borders, pool_observations
-from perflaw.learn.paths.durations import cdf, merged, quantile, total
+from perflaw.learn.paths.borders import ObservedBorder, observed_borders, pool_observations, slowdowns
+from perflaw.learn.paths.durations import cdf, clusters, merged, quantile, total
+from perflaw.special import chdtri
 from perflaw.types import Histogram, Observed
 
 Array = NDArray[np.float64]
@@ -89,6 +90,7 @@ def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
         return StableBorders((), (), False, nothing, 0, points, notes=(note,))
     found = observed_borders(pooled, observed, options)
     least = options.found_again * len(pooled)
+    no_time = all(np.count_nonzero(each.durations.counts) == 0 for each in pooled)
     if options.paper:
         # Algorithm 1 to the letter: borders, not observations, are counted; only the merged distribution matches them.
         everything = merged([each.durations for each in pooled])
@@ -102,9 +104,14 @@ def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
         borders = sorted(borders, key=lambda one: one.share)
     else:
         borders = _common_borders(found, durations, least, options.epsilon)
-    matches = _matches(borders, found, len(pooled), durations, options)
+    is_busy = not options.paper and queues(observed)
+    kept = borders_of_calls(borders, observed, durations, options.epsilon) if is_busy else borders
+    matches = _matches(kept, found, len(pooled), durations, options, is_busy)
+    notes = ["every call took no time by this clock"] if no_time else []
+    if len(kept) < len(borders):
+        notes.append(OF_MACHINE)
+    borders = kept
     by_platform = {platform: tuple(border.places[platform] for border in borders) for platform in calls}
-    no_time = all(np.count_nonzero(each.durations.counts) == 0 for each in pooled)
     return StableBorders(
         borders=by_platform[max(calls, key=lambda platform: (calls[platform], -platform))],
         quantiles=tuple(border.share for border in borders),
@@ -113,7 +120,7 @@ def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
         observations=len(pooled),
         points=points,
         matches=matches,
-        notes=("every call took no time by this clock",) if no_time else (),
+        notes=tuple(notes),
     )
 
 
@@ -153,6 +160,88 @@ def _common_borders(
     return sorted(kept, key=lambda one: one.share)
 
 
+# ---- Borders between calls of one kind, some of which a busy machine slowed down.
+
+MIN_QUEUED = 0.02
+"""Share of its time that a program queued for a CPU, from which on the machine is busy."""
+MAX_SLOWDOWN = 3.0
+"""How many times as slow a busy machine makes calls while they run: the other half of the core, cold caches."""
+CHANCE = 1e-3
+"""Probability that shares that do not change are taken for such that do."""
+OF_MACHINE = (
+    "other programs kept the machine busy: kinds of calls that differ by less than 3 times, and whose shares change from one "
+    "time to another, are taken for its speed"
+)
+"""The note where a border is left out."""
+
+
+def queues(observed: Observed) -> bool:
+    """Whether the program queued for a CPU while it was observed: the machine is busy with others."""
+    span_ns: dict[str, tuple[int, int]] = {}
+    for one in observed.observations:
+        begin, end = span_ns.get(one.run, (one.start_ns, one.end_ns))
+        span_ns[one.run] = min(begin, one.start_ns), max(end, one.end_ns)
+    wall_ns = sum(end - begin for begin, end in span_ns.values())
+    return sum(ns for run, ns in observed.queued_ns.items() if run in span_ns) > MIN_QUEUED * wall_ns
+
+
+def borders_of_calls(
+    borders: Sequence[CommonBorder], observed: Observed, durations: DurationsByPlatform, epsilon: float
+) -> list[CommonBorder]:
+    """The borders that divide calls of different kinds, on a busy machine; others divide calls by how fast it was.
+
+    What other programs do changes with time. So a border is the machine's if the durations beside it differ by no more than
+    a machine's speed does, and if the share of each call path's calls below it changes from one observation to the next.
+    Kinds of calls whose shares stay, and kinds further apart, are told on a busy machine as well.
+    """
+    kept = list(borders)
+    while kept:
+        suspects = [
+            (slowdown, number)
+            for number in range(len(kept))
+            if (slowdown := _slowdown(kept, number, durations)) < MAX_SLOWDOWN
+            and _share_changes(kept, number, observed, epsilon)
+        ]
+        if not suspects:
+            break
+        del kept[min(suspects)[1]]
+    return kept
+
+
+def _slowdown(borders: Sequence[CommonBorder], number: int, durations: DurationsByPlatform) -> float:
+    """How many times as long the median call above a border takes as that below it, on the platform with the largest."""
+    by_platform = (
+        slowdowns(h, cdf(h, [one.places[platform] for one in borders])) for platform, h in durations.histograms.items()
+    )
+    return max(float(each[number]) for each in by_platform)
+
+
+def _share_changes(borders: Sequence[CommonBorder], number: int, observed: Observed, epsilon: float) -> bool:
+    """Whether the shares of calls below a border, of those up to the next borders, change by more than ε and than by chance.
+
+    Each path's are compared from one observation to the next, so that a mix of paths that changes counts for nothing. The
+    variance of shares beyond chance is that of moments (McCullagh & Nelder 1989, §4.5).
+    """
+    tables: dict[tuple[int, int], list[Array]] = {}
+    for one in observed.observations:
+        places = [border.places[one.platform] for border in borders]
+        for path, h in one.paths.items():
+            tables.setdefault((one.platform, path), []).append(clusters(h, places)[number : number + 2])
+    statistic, freedom, beyond, weight = 0.0, 0, 0.0, 0.0
+    for rows in tables.values():
+        table = np.array(rows)
+        calls = table.sum(axis=1)
+        share = table[:, 0].sum() / max(calls.sum(), 1.0)
+        chance = calls * share * (1.0 - share)
+        squares = (table[:, 0] - calls * share) ** 2
+        seen = chance > 0
+        statistic += float((squares[seen] / chance[seen]).sum())
+        freedom += max(int(seen.sum()) - 1, 0)
+        beyond += float((squares - chance).sum())
+        weight += float((calls**2).sum())
+    return freedom > 0 and statistic > chdtri(freedom, CHANCE) and beyond > epsilon**2 * weight
+
+
 def amid(h: Histogram, share: float, epsilon: float) -> float:
     """The middle, on the logarithm, of the durations that divide the calls nearly so: all between which a quarter of ε lies.
 
@@ -175,10 +264,12 @@ def _matches(
     observations: int,
     durations: DurationsByPlatform,
     options: MiningOptions,
+    is_busy: bool,
 ) -> tuple[bool, ...]:
     """Whether the borders match those of each observation, (observations,), and these match the borders (Definition 4).
 
-    A border that an observation hardly shows is sufficient to match, but does not contradict.
+    A border that an observation hardly shows is sufficient to match, but does not contradict; nor does one that may be
+    the machine's where that ``is_busy``.
     """
 
     def near(one: ObservedBorder, border: CommonBorder) -> bool:
@@ -192,7 +283,8 @@ def _matches(
     matches = []
     for number in range(observations):
         here = [i for i, one in enumerate(found) if one.observation == number]
-        own_match = all(any(is_near[i]) for i in here if found[i].sure)
+        sure = [i for i in here if found[i].sure and not (is_busy and found[i].slowdown < MAX_SLOWDOWN)]
+        own_match = all(any(is_near[i]) for i in sure)
         matches.append(own_match and all(any(is_near[i][k] for i in here) for k in range(len(borders))))
     return tuple(matches)
 
@@ -225,7 +317,8 @@ def utility(observed: Observed, stable: StableBorders, now_ns: int, options: Min
                 for platform, h in durations.histograms.items()
             }
             borders.append(CommonBorder(places, share, RECENT))
-        matches = _matches(borders, observed_borders(pooled, observed, options), len(pooled), durations, options)
+        found = observed_borders(pooled, observed, options)
+        matches = _matches(borders, found, len(pooled), durations, options, not options.paper and queues(observed))
     if not matches or not matches[-1] or len(matches) != len(pooled):
         return 1.0
     # The earliest observation from which on all match (Algorithm 2).

@@ -72,6 +72,55 @@ def test_queueing_is_left_out_and_sleeping_stays(tmp_path, neighbour):
         assert row.self_total == row.total == pytest.approx(on_cpu * 1e9, rel=0.02)
 
 
+RECURSIVE = """
+import os, sys, time
+
+os.sched_setaffinity(0, {int(sys.argv[1])})
+
+
+def items(depth):
+    end = time.thread_time() + 0.002
+    while time.thread_time() < end:
+        pass
+    yield depth
+    if depth:
+        yield from tokens(depth - 1)
+
+
+def tokens(depth):
+    return [one for one in items(depth)]
+
+
+def work():
+    for _ in range(5):
+        tokens(40)
+
+
+work()
+"""
+
+
+def test_queueing_within_recursion_is_left_out_once(tmp_path, neighbour):
+    """A node of the call tree that calls are folded into holds inner calls again, and their queueing with them."""
+    cpu, busy = neighbour
+    (tmp_path / "app.py").write_text(RECURSIVE)
+    run_perflaw(tmp_path, "record", "--", "app.py", cpu)
+    recordings = open_experiment("default", tmp_path).recordings()
+    used = {one.component.name: one.runs[0] for one in gather(recordings, find_metric(recordings, "cpu"))}
+    took = {one.component.name: one.runs[0] for one in gather(recordings)}
+    for name in ("app.work", "app.tokens", "app.items", "app.<module>"):
+        assert took[name].total == pytest.approx(used[name].total, rel=0.05, abs=5e6)
+        assert took[name].self_total == pytest.approx(used[name].self_total, rel=0.05, abs=5e6)
+    assert took["app.work"].cost == pytest.approx(used["app.work"].cost, rel=0.1)
+    costs = read_program(recordings, find_metric(recordings, "time"))
+    cpu_costs = read_program(recordings, find_metric(recordings, "cpu"))
+    assert costs.own.sum() == pytest.approx(cpu_costs.own.sum(), rel=0.05)
+    profile = read_profile(recordings)
+    assert profile.function_own["time"].sum() == pytest.approx(profile.function_own["cpu"].sum(), rel=0.05)
+    if busy:
+        assert costs.queued is not None and profile.queued == pytest.approx(costs.queued[0], rel=0.02)
+
+
 def test_calls_cost_what_they_did_not_queue(tmp_path, neighbour):
     """Exactly, for each call; what the kernel says of a call's queueing is no cost of it."""
     cpu, busy = neighbour

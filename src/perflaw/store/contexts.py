@@ -8,16 +8,17 @@ from typing import Final
 
 import numpy as np
 
-from perflaw.store.columns import Array, Row, Table, Tables
+from perflaw.store.columns import Array, Row, Tables
 from perflaw.store.counted import CountedCalls, read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
 from perflaw.store.tables import has_table, read_table
 from perflaw.types import CPU, TIME, Component, Metric, ProgramCosts, Run
+from perflaw.types.call_trees import MARK, QUEUED
 from perflaw.types.programs import OUTSIDE
 from perflaw.types.recordings import WAITING
 
-QUEUEING: Final = Metric("queued", "ns")
+QUEUEING: Final = Metric(f"{MARK}{QUEUED}", "ns")
 """Time in which a program was ready to run and others had the CPU."""
 _OUTSIDE: Final = {CPU: 1, TIME: 1, QUEUEING: 0}
 """Metrics in which what ran outside the recording has a cost, by its CPU time."""
@@ -227,35 +228,15 @@ class ContextReader:
 def own_queueing(recording: Recording, parent: Array) -> Array:
     """(V,) ns in which each node of a call tree was itself ready to run and others had the CPU.
 
-    ``parent`` is the (V,) callers of the nodes, -1 for none. Recordings of earlier versions do not tell: there it is 0.
+    ``parent`` is the (V,) callers of the nodes, -1 for none. Recordings of earlier versions do not tell: there it is 0. As
+    with all own costs of nodes, that of one whose callees are folded into a cycle may be negative, because the cycle's node
+    holds its inner calls twice; the sum over the tree is right. What never returned has at least its callees' queueing.
     """
     own = np.zeros(len(parent))
     if has_table(recording.folder, "queued"):
         queued = read_table(recording.folder, "queued")
         own[queued["node"]] = np.array(queued.columns["sum_x"].plain(), dtype=np.float64)
-        called = parent >= 0
+        unended, called = own == 0, parent >= 0
         np.subtract.at(own, parent[called], own[called].copy())
-    return np.maximum(own, 0.0)
-
-
-def callers_and_functions(tree: Table) -> tuple[Array, Array]:
-    """(V,) callers and (V,) functions of the nodes of a call tree by number; -1 for none."""
-    parent, component = np.full((2, int(tree["node"].max(initial=0)) + 1), -1, np.int64)
-    parent[tree["node"]], component[tree["node"]] = tree["parent"], tree["component"]
-    return parent, component
-
-
-def queueing_by_component(recording: Recording, tree: Table) -> dict[int, tuple[int, int]]:
-    """Component by number → ns in which others had the CPU within its outermost invocations, and in them outside of callees."""
-    parent, component = callers_and_functions(tree)
-    found: dict[int, tuple[int, int]] = {}
-    own = own_queueing(recording, parent)
-    for node in np.flatnonzero(own).tolist():
-        cost, above, active = round(own[node]), node, set[int]()
-        while above >= 0 and component[above] >= 0:
-            active.add(int(component[above]))
-            above = int(parent[above])
-        for number in active:
-            total, itself = found.get(number, (0, 0))
-            found[number] = total + cost, itself + cost * (number == component[node])
-    return found
+        own[unended] = np.maximum(own[unended], 0.0)
+    return own

@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from perflaw.errors import UsageError
 from perflaw.store.columns import Array, Table, grouped
-from perflaw.store.contexts import queueing_by_component
+from perflaw.store.contexts import QUEUEING
 from perflaw.store.counted import read_counted
 from perflaw.store.experiment import Recording
 from perflaw.store.schema import component_of
@@ -49,7 +49,7 @@ def find_metric(recordings: Sequence[Recording], name: str) -> Metric:
 _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "components": (),
     "component_costs": (),
-    "calltree": ("node", "parent", "component", "depth"),
+    "calltree": ("node", "component", "depth"),
     "moments": ("node", "metric", "sum_x"),
     "invocations": (),
     "invocation_costs": ("sequence", "metric", "x"),
@@ -85,7 +85,7 @@ def gather(
         queued: Mapping[int, tuple[int, int]] = {}
         if metric == TIME:
             # That others had the CPU is no cost of the program.
-            queued = queueing_by_component(recording, calltree)
+            queued = {row[0]: row[2:] for row in component_costs if row[1] == QUEUEING.name}
             left_out = sum(itself for _, itself in queued.values())
             whole = max(recording.run.span_ns - left_out, whole - left_out)
         by_number: dict[int, _ComponentSamples] = {}

@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import UsageError
-from perflaw.store.columns import Table, Tables
-from perflaw.store.contexts import QUEUEING, ContextReader, callers_and_functions, costs_of, match_totals, own_queueing
+from perflaw.store.columns import Tables
+from perflaw.store.contexts import QUEUEING, ContextReader, costs_of, match_totals
 from perflaw.store.experiment import Recording, execution_of
 from perflaw.store.observations import read_observations
 from perflaw.store.schema import table_of
-from perflaw.store.tables import read_each
+from perflaw.store.tables import has_table, read_each, read_table
 from perflaw.types import CPU, TIME, Metric, ProgramCosts, Run
 from perflaw.types.recordings import MOST_QUEUED
 
@@ -77,23 +77,13 @@ def _read_costs(recordings: Sequence[Recording], *metrics: Metric) -> list[Progr
         executions.setdefault(execution.id, execution)
         tables = dict(zip(_TABLES, by_place, strict=True))
         for reader in readers:
-            more = _queued_costs(recording, tables["calltree"]) if reader.metric == QUEUEING else {}
+            more = _queueing_of_nodes(recording) if reader.metric == QUEUEING else {}
             reader.read(recording, tables | more, execution.id)
     runs = tuple(executions.values())
     return [costs_of(reader, runs) for reader in readers]
 
 
-def _queued_costs(recording: Recording, tree: Table) -> Tables:
-    """The tables of costs of the time in which others had the CPU."""
-    parent, component = callers_and_functions(tree)
-    own = own_queueing(recording, parent)
-    inclusive = own.copy()
-    for node in range(len(parent) - 1, 0, -1):  # callees have higher numbers
-        if parent[node] >= 0:
-            inclusive[parent[node]] += inclusive[node]
-    of_component = np.bincount(component + 1, own)[1:]
-    costs = [(number, QUEUEING.name, 0, round(cost)) for number, cost in enumerate(of_component.tolist()) if cost]
-    moments = [
-        (node, QUEUEING.name, 0, round(cost), 0, 0, 0, 0) for node, cost in enumerate(inclusive.tolist()) if cost
-    ]
-    return {"component_costs": table_of("component_costs", costs), "moments": table_of("moments", moments)}
+def _queueing_of_nodes(recording: Recording) -> Tables:
+    """The time in which others had the CPU, as the moments of a metric. Recordings of earlier versions do not tell it."""
+    queued = read_table(recording.folder, "queued") if has_table(recording.folder, "queued") else ()
+    return {"moments": table_of("moments", [(node, QUEUEING.name, 0, cost, 0, 0, 0, 0) for node, cost in queued])}

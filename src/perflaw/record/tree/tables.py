@@ -49,6 +49,7 @@ def _component_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) 
     np.add.at(opened, at, nodes["open"])
     rows, costs = [], []
     totals, selves = costs_of_codes(tree)
+    queued = [(lane, f"{MARK}{QUEUED}") for lane in _queued_lanes(tree, definitions)]
     nothing = [0] * len(tree.metrics)
     for code, *counts in zip(codes.tolist(), calls.tolist(), opened.tolist(), strict=True):
         component = definitions.components.get(code, Component("(unknown)"))
@@ -57,6 +58,7 @@ def _component_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) 
         rows.append((code, component.name, *place, parameters, *counts))
         total, own = totals.get(code, nothing), selves.get(code, nothing)
         costs += [(code, metric, total[lane], own[lane]) for lane, metric in lanes]
+        costs += [(code, mark, total[lane], own[lane]) for lane, mark in queued if total[lane] or own[lane]]
     return {"components": table_of("components", rows), "component_costs": table_of("component_costs", costs)}
 
 
@@ -88,9 +90,13 @@ def _node_tables(lanes: Lanes, tree: TreeTables, definitions: Definitions) -> Ta
     }
 
 
+def _queued_lanes(tree: TreeTables, definitions: Definitions) -> list[int]:
+    return [lane for lane, mark in definitions.marks.items() if mark == QUEUED and lane < len(tree.metrics)]
+
+
 def _queued_table(tree: TreeTables, definitions: Definitions) -> Table:
     """The nodes whose invocations lost the CPU to others. What else threads were off for is kept of samples alone."""
-    lanes = [lane for lane, mark in definitions.marks.items() if mark == QUEUED and lane < len(tree.metrics)]
+    lanes = _queued_lanes(tree, definitions)
     if not lanes:
         return table_of("queued", ())
     costs = tree.by_lane(Export.NODE_LANES)[:, lanes[0]]

@@ -41,6 +41,13 @@ def test_a_run_outside_what_was_learnt_has_a_wider_interval(predict, laws):
     assert far["mean_high"] / far["mean"] >= near["mean_high"] / near["mean"] * 0.99
 
 
+def test_the_experiment_is_the_default_one_or_that_of_the_option(predict):
+    named = predict("default", "n=1e5").stdout
+    assert predict("n=1e5").stdout == predict("-e", "default", "n=1e5").stdout == named
+    assert "nosuch" in predict("-e", "nosuch", "n=1e5", status=2).stderr
+    assert "there is no point" in predict("perf.law", status=2).stderr
+
+
 def test_the_table(predict):
     text = predict("perf.law", "n=1e5").stdout
     assert max(map(len, text.splitlines())) <= 80

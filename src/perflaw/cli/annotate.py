@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +19,6 @@ from perflaw.cli.options import (
 )
 from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("annotate", short_help="learn the law of each function's cost")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
 from perflaw.cli.options import experiment_option, json_option, print_document
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command("compare", short_help="show what changed between two recordings")

@@ -11,26 +11,36 @@ from perflaw.errors import UsageError
 
 
 @click.command("predict", short_help="predict the cost of inputs that were not recorded")
-@click.option("--metric", default="time", show_default=True, metavar="NAME", help="Metric, if LAWS is an experiment.")
+@click.option(
+    "-e", "--experiment", default="default", show_default=True, metavar="NAME", help="Experiment, without LAWS."
+)
+@click.option(
+    "--metric", default="time", show_default=True, metavar="NAME", help="Metric, if laws are an experiment's."
+)
 @click.option("--all", "every", is_flag=True, help="Also list functions of small cost.")
 @store_option
 @json_option
-@click.argument("laws", metavar="LAWS")
-@click.argument("points", nargs=-1, required=True, metavar="NAME=NUMBER[,NAME=NUMBER]...")
-def command(metric: str, every: bool, as_json: bool, laws: str, points: tuple[str, ...]) -> int:
+@click.argument("words", nargs=-1, required=True, metavar="[LAWS] NAME=NUMBER[,NAME=NUMBER]...")
+def command(experiment: str, metric: str, every: bool, as_json: bool, words: tuple[str, ...]) -> int:
     """Predict from LAWS (a .law file, its twin, or an experiment) what functions cost at points: n=1e6, or x=3 z=10.
+
+    Without LAWS, the laws are those of the experiment that -e names.
 
     The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
     range of the data; a law of uncertain shape makes no prediction there.
 
     \b
+    perflaw predict -e nightly n=1e6 --metric cpu
     perflaw predict perf.law n=1e5 n=1e6
-    perflaw predict nightly n=1e6 --metric cpu
     """
     from perflaw.api.predictions import predict_costs
     from perflaw.report.annotations import forecast_table
     from perflaw.report.documents import predict_document
 
+    laws, points = (experiment, words) if "=" in words[0] else (words[0], words[1:])
+    if not points:
+        why = f"after {laws} there is no point, which has the form NAME=NUMBER"
+        raise UsageError("nothing to predict", why, f"perflaw predict {laws} n=1e6")
     forecasts, per = predict_costs(laws, _points(points), metric)
     document = predict_document(forecasts, per)
     if as_json:
@@ -49,7 +59,7 @@ def _points(texts: tuple[str, ...]) -> list[dict[str, float]]:
             name, equals, value = part.rpartition("=")
             if not equals or not name.strip():
                 why = "a point has the form NAME=NUMBER"
-                raise UsageError(f"{text} is not a point", why, "perflaw predict LAWS n=1e6")
+                raise UsageError(f"{text} is not a point", why, "perflaw predict n=1e6")
             name = name.strip().strip("`")
             point[name] = parse_number(value, f"predict: {name}")
         if points and not points[-1].keys() & point.keys():

@@ -140,7 +140,7 @@ static enum Mode mode_of(const char *name, const char *qualified, enum Origin or
     const Settings *settings = &recording.settings;
     if (origin == INTERNAL || matches(settings->exclude, name, qualified)) return NEVER;
     if (*settings->select) return matches(settings->select, name, qualified) ? ALWAYS : NEVER;
-    return ALWAYS;
+    return settings->only_own && origin == LIBRARY ? NEVER : ALWAYS;
 }
 
 /* Remember the name of a function that is not selected. Those of the main script are the ones that a person looks

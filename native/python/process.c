@@ -49,6 +49,9 @@ void process_read_settings(PyObject *given) {
     settings->branches = strstr(collect, "branches") != NULL;
     settings->lines = strstr(collect, "lines") != NULL;
     settings->paths = strstr(collect, "paths") != NULL;
+    char *only_own = setting(given, "PERFLAW_TARGET_ONLY_OWN");
+    settings->only_own = *only_own != 0;
+    free(only_own);
     char *lock = setting(given, "PERFLAW_TARGET_LOCK");
     settings->attached = *lock != 0;
     free(lock);

@@ -135,6 +135,7 @@ typedef struct Settings {
     int64_t entered_ns; /* CPU time of the process before anything of the tracer was loaded */
     double budget; /* how many times as long as without the tracer the program may take; 0: as long as it likes */
     int fake_clock, recorder_pid, branches, lines, paths;
+    int only_own; /* library functions are not recorded unless they are selected */
     int attached; /* the program ran already: its children are not recorded */
     PyObject *given; /* the dict as it was given; a child process needs it to be recorded */
 } Settings;

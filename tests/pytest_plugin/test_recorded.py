@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from perflaw.pytest_plugin.session import without_own_options
+from perflaw.pytest_plugin.session import packages_under_test, without_own_options
 
 pytestmark = pytest.mark.interpreter
 
@@ -268,3 +268,40 @@ def test_only_our_options_go():
 
 def test_the_variable_is_not_left_behind():
     assert not [name for name in os.environ if name.startswith("PERFLAW_PYTEST")]
+
+
+def components(perflaw):
+    """Names of the functions in the newest run of the experiment pytest."""
+    lines = perflaw("export", "-e", "pytest", "--to", "collapsed", "--metric", "events").stdout.splitlines()
+    return {frame for line in lines for frame in line.rsplit(" ", 1)[0].split(";")}
+
+
+INSTALLED = "import textwrap\n\ndef shorter(text):\n    return textwrap.shorten(text, 20)\n"
+
+
+def test_the_package_under_test_is_recorded_wherever_it_is_installed_and_libraries_when_asked(suite, perflaw):
+    (suite / "src" / "subject").mkdir(parents=True)
+    (suite / "site-packages" / "subject").mkdir(parents=True)
+    for folder in ("src", "site-packages"):
+        (suite / folder / "subject" / "__init__.py").write_text(INSTALLED)
+    (suite / "test_words.py").write_text(
+        "import subject\n\ndef test_it():\n    assert subject.shorter('a b') == 'a b'\n"
+    )
+    installed = {**os.environ, "PYTHONPATH": str(suite / "site-packages")}
+    run_pytest(suite, "-q", "--perflaw", env=installed)
+    without = components(perflaw)
+    assert {"test_words.test_it", "subject.shorter"} <= without
+    assert not [name for name in without if name.startswith("textwrap")]
+    run_pytest(suite, "-q", "--perflaw", "--perflaw-libraries", env=installed)
+    assert components(perflaw) >= {"test_words.test_it", "subject.shorter", "textwrap.shorten"}
+
+
+def test_the_packages_under_test(tmp_path):
+    (tmp_path / "src" / "spaced").mkdir(parents=True)
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat" / "__init__.py").touch()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "one.py").touch()
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "other.py").touch()
+    assert packages_under_test(tmp_path, [tmp_path / "more"]) == ("flat", "one", "other", "spaced")

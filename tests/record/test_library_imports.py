@@ -120,3 +120,18 @@ def test_an_import_is_one_context(found):
     assert ("app.InMain", "library.outer") in callers
     assert ("library.import_lazily", "library_late.<module>") in callers
     assert ("library.call", "app.back") in callers
+
+
+@pytest.mark.parametrize("tracer", ["native", "python"])
+def test_own_leaves_out_what_is_in_no_package_named(recorded, tmp_path, tracer):
+    folder = tmp_path / "lib" / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "named.py").write_text("import other\n\ndef call(n):\n    return other.helped(n)\n")
+    (folder / "other.py").write_text("def helped(n):\n    return n\n")
+    (tmp_path / "app.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(folder)!r})\nimport named\n\nnamed.call(3)\n"
+    )
+    for own, expected in (("named", {"app.<module>", "named.<module>", "named.call"}), ("", {"app.<module>"})):
+        options = ("--clock", "fake", "--tracer", tracer, "--own", own)
+        [recording] = recorded(*options, "--", tmp_path / "app.py", experiment=f"own-{own}")
+        assert costs_of(recording).keys() == expected

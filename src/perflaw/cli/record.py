@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", is_flag=True, help="Make only the runs that the experiment does not have complete yet.")
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
+@click.option(
+    "--own", metavar="PACKAGE,…", help="Record the program's own functions and these packages, but no other library."
+)
 @recording_options
 @click.option("--probe", multiple=True, metavar="NAME", help="Collect probes, and enable these only (names or ids).")
 @remote_options
@@ -73,6 +76,7 @@ def command(
     timeout: float | None,
     resume: bool,
     feature: tuple[str, ...],
+    own: str | None,
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     budget: str,
@@ -136,6 +140,7 @@ def command(
         keeps_arguments=not no_arguments,
         native=native,
         budget=parse_budget(budget),
+        own=None if own is None else tuple(filter(None, own.split(","))),
     )
     if workloads is None:
         plan = make_plan(command, varied, repeat or 1, features, timeout)

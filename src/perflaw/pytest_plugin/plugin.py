@@ -27,6 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of perflaw."""
     group = parser.getgroup("perflaw", "laws of the suite's performance")
     group.addoption("--perflaw", action="store_true", help="record this run, for perflaw annotate and report")
+    group.addoption(
+        "--perflaw-libraries", action="store_true", help="record functions of libraries too, not the project's alone"
+    )
     group.addoption("--perflaw-check", metavar="FILE.law", help="check this run against laws; fail if one is violated")
     group.addoption(
         "--perflaw-runs", type=int, metavar="N", help="run the suite N times (default 1, with --perflaw-check 3)"

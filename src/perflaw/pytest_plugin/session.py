@@ -22,7 +22,6 @@ import pytest
 
 from perflaw.errors import PerflawError, UsageError
 from perflaw.pytest_plugin import RECORDED_VARIABLE
-from perflaw.store.experiment import Experiment, open_experiment
 
 
 def run(command: Sequence[str], environment: Mapping[str, str] | None = None, output: IO[bytes] | None = None) -> int:
@@ -62,6 +61,7 @@ EXCLUDED = (
     *("perflaw.pytest_plugin.*", "perflaw.decorator.*", "perflaw.listening.*", "perflaw.<module>"),
 )
 """Functions that are not recorded, for they run the suite and are not part of it."""
+_OWN_OPTIONS = ("--perflaw", "--perflaw-libraries", "--perflaw-check", "--perflaw-runs", "--perflaw-experiment")
 VIOLATED = 1
 """Exit status of ``perflaw check`` if a law is violated."""
 
@@ -72,12 +72,14 @@ class SuitePlan:
 
     command: tuple[str, ...]
     """pytest as the person started it, without our options."""
-    experiment: Experiment
-    """Experiment that gets the runs."""
+    experiment: str
+    """Name of the experiment that gets the runs."""
     runs: int
     """Number of runs."""
     laws: str | None
     """File of laws to check the runs against; None if there is no check."""
+    own: tuple[str, ...] | None
+    """Packages under test, of which the functions are recorded beside those of the tests; None: of all libraries."""
 
 
 def run_recorded(config: pytest.Config) -> int:
@@ -90,7 +92,7 @@ def run_recorded(config: pytest.Config) -> int:
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:  # -p no:capture
         capture.stop_global_capturing()
-    before = set(plan.experiment.ids())
+    before = run_ids(plan.experiment) if plan.laws else set()
     status = _record(plan, None)
     for number in range(2, plan.runs + 1):
         if status == 0:
@@ -106,8 +108,8 @@ def run_recorded(config: pytest.Config) -> int:
     if status != 0:
         _say(f"perflaw: {plan.laws} not checked: the suite ended with status {status}")
         return status
-    made = [name for name in plan.experiment.ids() if name not in before]
-    status = run([sys.executable, "-m", "perflaw", "check", plan.laws, "-e", plan.experiment.name, *made])
+    made = sorted(run_ids(plan.experiment) - before)
+    status = run([sys.executable, "-m", "perflaw", "check", plan.laws, "-e", plan.experiment, *made])
     return status if status in (0, VIOLATED) else int(pytest.ExitCode.USAGE_ERROR)
 
 
@@ -124,16 +126,40 @@ def _plan(config: pytest.Config) -> SuitePlan:
         learn = f"perflaw annotate -e {config.option.perflaw_experiment} -o {laws}"
         remedy = f"pytest --perflaw --perflaw-runs 3, then {learn}"
         raise pytest.UsageError(str(UsageError(f"--perflaw-check {laws}", "no such file", remedy)))
-    try:
-        experiment = open_experiment(config.option.perflaw_experiment)
-    except PerflawError as error:
-        raise pytest.UsageError(str(error)) from None
+    experiment = config.option.perflaw_experiment
+    if not experiment.isalnum():  # only then it can be no name
+        try:
+            run_ids(experiment)
+        except PerflawError as error:
+            raise pytest.UsageError(str(error)) from None
+    own = None if config.option.perflaw_libraries else packages_under_test(config.rootpath, config.getini("pythonpath"))
     # The command that started this process, or -m pytest if a program called pytest.main.
     words = [os.fspath(word) for word in config.invocation_params.args]
     start = ["", "-m", "pytest"]
     if words == sys.argv[1:]:
         start = sys.orig_argv[: len(sys.orig_argv) - len(words)]
-    return SuitePlan((sys.executable, *start[1:], *without_own_options(words)), experiment, runs, laws)
+    return SuitePlan((sys.executable, *start[1:], *without_own_options(words)), experiment, runs, laws, own)
+
+
+def run_ids(experiment: str) -> set[str]:
+    """Ids of the runs of an experiment; UsageError if it is no name."""
+    from perflaw.store.experiment import open_experiment  # NumPy comes with it: a tenth of a second, of a check only
+
+    return set(open_experiment(experiment).ids())
+
+
+def packages_under_test(root: Path, search: Sequence[Path] = ()) -> tuple[str, ...]:
+    """Names of the packages and modules in a project's folder, its ``src`` and ``lib``, and in the folders of ``search``.
+
+    A suite may test the installed copy of the package instead of the sources beside it; both have these names.
+    """
+    found = set()
+    for folder in (root, root / "src", root / "lib", *search):
+        for entry in folder.iterdir() if folder.is_dir() else ():
+            is_package = entry.is_dir() and ((entry / "__init__.py").is_file() or folder != root)
+            if entry.stem.isidentifier() and (is_package or entry.suffix == ".py"):
+                found.add(entry.stem)
+    return tuple(sorted(found))
 
 
 def without_own_options(words: Sequence[str]) -> list[str]:
@@ -145,17 +171,19 @@ def without_own_options(words: Sequence[str]) -> list[str]:
     kept: list[str] = []
     value_follows = False
     for word in words:
-        own = word.partition("=")[0] in ("--perflaw", "--perflaw-check", "--perflaw-runs", "--perflaw-experiment")
+        own = word.partition("=")[0] in _OWN_OPTIONS
         if not own and not value_follows:
             kept.append(word)
-        value_follows = own and word != "--perflaw" and "=" not in word
+        value_follows = own and word not in ("--perflaw", "--perflaw-libraries") and "=" not in word
     return kept
 
 
 def _record(plan: SuitePlan, output: IO[bytes] | None) -> int:
     """Make one run under the recorder; its output goes to the terminal, or to a file."""
     exclude = [word for glob in EXCLUDED for word in ("--exclude", glob)]
-    record = [sys.executable, "-m", "perflaw", "record", "-e", plan.experiment.name, *exclude, "--", *plan.command]
+    own = () if plan.own is None else ("--own", ",".join(plan.own))
+    options = ("-e", plan.experiment, *own, *exclude)
+    record = [sys.executable, "-m", "perflaw", "record", *options, "--", *plan.command]
     return run(record, {**os.environ, RECORDED_VARIABLE: "1"}, output)
 
 

@@ -94,12 +94,15 @@ class RecordSettings:
     """How a compiled program is recorded: ``auto``, ``hooks``, ``inject``, ``gcov`` or ``frida``."""
     budget: float = DEFAULT_BUDGET
     """How many times as long as without a tracer the program may take; beyond it few calls of tiny functions are timed."""
+    own: tuple[str, ...] | None = None
+    """Packages to record beside the program's own functions, and no other library; None: libraries are recorded."""
 
     def described(self) -> dict[str, str]:
         """The settings for the manifest: only those that differ from the default."""
         chosen = {
             "select": " ".join(self.select),
             "exclude": " ".join(self.exclude),
+            "own": "" if self.own is None else ",".join(self.own) or "only",
             "metrics": " ".join(self.metrics),
             "collect": " ".join(self.collect),
             "paths": " ".join(self.paths),
@@ -117,5 +120,7 @@ class RecordSettings:
         """The settings for the tracer in the program."""
         lists = {"SELECT": self.select, "EXCLUDE": self.exclude, "METRICS": self.metrics, "COLLECT": self.collect}
         chosen = {name: "\n".join(values) for name, values in lists.items() if values}
+        if self.own is not None:
+            chosen |= {"OWN": ",".join(self.own), "ONLY_OWN": "1"}
         own = {"SPOOL": str(spool.resolve()), "CLOCK": self.clock, "PER": self.per, "BUDGET": f"{self.budget:g}"}
         return {**own, "SEED": str(seed), "RECORDER": str(os.getpid()), **chosen}

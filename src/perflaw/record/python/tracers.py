@@ -98,7 +98,8 @@ def _environment(launch: Launch, module: str, settings: dict[str, str]) -> dict[
     if original is not None:
         env["PERFLAW_TARGET_PYTHONPATH"] = original
     env["PYTHONPATH"] = str(TARGET_FOLDER) + (os.pathsep + original if original else "")
-    settings = {"TRACER": module, "MAIN": launch.main, "OWN": launch.own, **settings}
+    own = ",".join(filter(None, (launch.own, settings.get("OWN"))))
+    settings = {"TRACER": module, "MAIN": launch.main, **settings, "OWN": own}
     env.update({f"PERFLAW_TARGET_{name}": value for name, value in settings.items()})
     return env
 

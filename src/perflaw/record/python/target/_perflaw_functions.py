@@ -73,6 +73,7 @@ class Functions:
         self.features: dict[tuple[int, str], int] = {}
         self.types: dict[int, tuple[int, type]] = {}
         self.own = tuple(filter(None, settings.get("PERFLAW_TARGET_OWN", "").split(",")))
+        self.only_own = bool(settings.get("PERFLAW_TARGET_ONLY_OWN"))
         self.select = tuple(filter(None, settings.get("PERFLAW_TARGET_SELECT", "").split("\n")))
         self.exclude = tuple(filter(None, settings.get("PERFLAW_TARGET_EXCLUDE", "").split("\n")))
         per = settings.get("PERFLAW_TARGET_PER", "")
@@ -93,7 +94,10 @@ class Functions:
             # The interpreter's frozen modules (import, runpy) are not recorded: their time belongs to the code that imports.
             left_out = origin in ("perflaw", "interpreter") or _matches(names, self.exclude)
             observed = origin not in ("perflaw", "interpreter") and _matches(names, self.per)
-            left_out = left_out or bool(self.select and not _matches(names, self.select))
+            if self.select:
+                left_out = left_out or not _matches(names, self.select)
+            elif self.only_own:
+                left_out = left_out or origin == "library"
             mode = SKIP if left_out and not observed else ALWAYS
             found = self.known[id(code)] = TracedFunction(code, names[0], mode, origin == "own", self.costs)
             found.observed = observed

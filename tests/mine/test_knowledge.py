@@ -90,6 +90,13 @@ def test_callers_are_recorded_only_after_durations_have_borders():
     assert all(not one.callers for one in program.asked if one.kind == "durations")
 
 
+def test_of_functions_that_are_not_settled_the_one_of_most_own_time_is_next():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 1)
+    knowledge.functions["app.tiny"].level = 2  # it was begun, and climbs to its callers
+    assert knowledge.next(program.now).request.functions[0] == "app.load"
+
+
 def test_callers_that_are_on_all_call_paths_are_passed_over():
     program, knowledge = MadeUp(), Knowledge()
     program.above = ("app.first", "app.second", "app.third")  # between load and the callers that tell its calls apart

@@ -171,15 +171,11 @@ class KnownFunction:
 
     @property
     def rank(self) -> int:
-        """Place among functions of the same utility: what was begun is completed before something else begins.
+        """Place among functions of the same utility; of those that are not settled, the one of most own time is next.
 
         A specification without replicates cannot be held against the program, so they come first.
         """
-        if self.lacks_replicates:
-            return 0
-        if self.settled:
-            return 4
-        return 1 if self.level else 2 if self.rounds else 3
+        return 0 if self.lacks_replicates else 2 if self.settled else 1
 
     @property
     def explained(self) -> int:
@@ -428,7 +424,7 @@ class Knowledge:
             return Decision(self._request("samples", (), (), seconds), why, utility, 0.0)
         able = [one for one in self.functions.values() if one.sampling > 0]
         share = self._own_samples()
-        ranked = sorted(able, key=lambda one: (-one.utility(now_ns), one.rank, -one.level, -share[one.name], one.name))
+        ranked = sorted(able, key=lambda one: (-one.utility(now_ns), one.rank, -share[one.name], -one.level, one.name))
         if not ranked:
             return None
         best = ranked[0]

@@ -2,8 +2,8 @@
 
 Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers, Python 3.11, which
 shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones), ``django`` (gunicorn with two workers, Python
-3.11) and ``django-3.13``. Each serves a load from other processes, is never started again, and its workers are mined in turns by
-``perflaw mine --attach``: some runs as it is, then some at half of a processor. The specifications of all runs are merged one
+3.11) and ``django-3.13``. Each serves a load from other processes, is never started again, and its workers are mined in turns
+by ``perflaw mine --attach``: some runs as it is, then some at half of a processor. The specifications of all are merged one
 after the other. Bars: at most 8 conditions each, at the median 90 % of the calls in consistent call paths, no worker ends.
 Needs root, because these servers run as users of their own.
 """

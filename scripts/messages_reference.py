@@ -132,8 +132,9 @@ class Sources:
             if len(found) == 1 and name.isupper() and "‹" not in next(iter(found))
         }
         for tree in trees.values():
+            known = _texts(tree.body, self.constants)
             for node in ast.walk(tree):
-                self._add(node, _texts(tree.body, self.constants))
+                self._add(node, known)
 
     def _add(self, node: ast.AST, known: Texts) -> None:
         value = getattr(node, "value", None)

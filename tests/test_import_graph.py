@@ -23,7 +23,7 @@ ALLOWED = {
     "cluster": {"errors", "parts"},
     "store": {"bounds", "errors", "parts", "types"},
     "wire": {"bounds", "errors", "types"},
-    "record": {"bounds", "errors", "documents", "types", "store", "wire", "decorator", "listening"},
+    "record": {"bounds", "errors", "documents", "notices", "types", "store", "wire", "decorator", "listening"},
     "imports": {"bounds", "errors", "documents", "notices", "types", "store", "record"},
     "check": {"confidence", "errors", "special", "types", "learn", "laws", "specs"},
     "explore": {"confidence", "errors", "documents", "types", "store", "record", "wire", "learn"},

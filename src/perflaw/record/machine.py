@@ -7,6 +7,7 @@ import resource
 import select
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ class _Counters:
     busy_ns: int
     steal_ns: int
     ours_ns: int
-    """CPU time of the recorder."""
+    """CPU time of the recorder, that of its writer included."""
     user_ns: int
     system_ns: int
     voluntary: int
@@ -61,8 +62,10 @@ def cpu_ns_of(pid: int) -> int:
 class MachineMeter:
     """The kernel's counters over one run of a program. Made just before the program starts."""
 
-    def __init__(self) -> None:
-        self._before = _counters()
+    def __init__(self, beside_ns: Callable[[], int] = int) -> None:
+        """``beside_ns``: CPU time so far of a process that works for the recorder."""
+        self._beside_ns = beside_ns
+        self._before = _counters(beside_ns())
         self._queued_ns = 0
         self._pidfd = -1
         self._poll = select.poll()
@@ -87,7 +90,7 @@ class MachineMeter:
 
     def read(self) -> Machine:
         """The account of the run, after the program has ended. What only its tracer can tell is 0."""
-        before, after = self._before, _counters()
+        before, after = self._before, _counters(self._beside_ns())
         user_ns, system_ns = after.user_ns - before.user_ns, after.system_ns - before.system_ns
         others_ns = after.busy_ns - before.busy_ns - (after.ours_ns - before.ours_ns) - user_ns - system_ns
         return Machine(
@@ -103,7 +106,7 @@ class MachineMeter:
         )
 
 
-def _counters() -> _Counters:
+def _counters(beside_ns: int) -> _Counters:
     columns = [0] * (_STEAL + 1)
     with suppress(OSError, ValueError):  # no /proc: the counters stay 0
         columns = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
@@ -111,7 +114,7 @@ def _counters() -> _Counters:
     return _Counters(
         busy_ns=sum(columns[at] for at in _BUSY) * _TICK_NS,
         steal_ns=columns[_STEAL] * _TICK_NS,
-        ours_ns=round((own.ru_utime + own.ru_stime) * 1e9),
+        ours_ns=round((own.ru_utime + own.ru_stime) * 1e9) + beside_ns,
         user_ns=round(children.ru_utime * 1e9),
         system_ns=round(children.ru_stime * 1e9),
         voluntary=children.ru_nvcsw,

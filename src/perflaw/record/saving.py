@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.errors import StoreError, TargetError
+from perflaw.notices import notice
 from perflaw.record.manifest import Execution, child_execution, describe
-from perflaw.record.reader import RecordedProcess, RecordingSource
+from perflaw.record.reader import ExecutionCounts, RecordedProcess, RecordingSource
 from perflaw.record.secrets import MASK
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tree.core import Export
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.record.unfinished import RunClaim
+from perflaw.record.writer import Writer, WriterCrashedError
+from perflaw.store.columns import Tables
 from perflaw.store.experiment import discard, save
 from perflaw.types import Run
 
@@ -63,6 +66,26 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class RunTables:
+    """Everything of one process, to be written by a :class:`Writer`."""
+
+    run: Run
+    """The manifest."""
+    tables: Tables
+    """The tables."""
+    counted: ExecutionCounts | None
+    """Execution counts, which have tables of their own."""
+
+    def write(self, folder: Path) -> None:
+        """Write it into a folder; the manifest, which says that the run is whole, comes last. OSError if the disk refuses."""
+        if self.counted:
+            from perflaw.store.counts import write_counts
+
+            write_counts(folder, self.counted.counts, self.counted.sources)
+        save(folder, self.run, self.tables)
+
+
+@dataclass(frozen=True, slots=True)
 class RunContext:
     """How a run was recorded: the same for all its processes."""
 
@@ -80,6 +103,8 @@ class RunContext:
     """Name of the workload."""
     hidden: tuple[str, ...] = ()
     """Values of ``--vary`` that look like secrets."""
+    writer: Writer | None = None
+    """Writes the tables in another process; None where this one may: what it saves can be had again."""
 
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """The manifest of one process of the run."""
@@ -115,7 +140,7 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
         raise TargetError(problem, why, remedy, status=status)
     run = context.manifest(folder, execution, program)
     # The program's own run is saved first, whatever happens to those of the children.
-    kept: Path | None = _save(folder, _writer(context, run, program))
+    kept: Path | None = _save(context.writer, folder, _tabulated(context, run, program))
     children = _save_children(context, run, execution, known.started.clock, processes)
     if context.settings.select and not run.functions and not children:
         discard(folder)
@@ -151,7 +176,7 @@ def _save_children(
             why = f"{error.strerror}; the program's own run is kept, a child's is not"
             raise StoreError(problem, why, "df -h") from error
         run = context.manifest(folder, child_execution(child, parent, execution, began), child)
-        _save(folder, _writer(context, run, child))
+        _save(context.writer, folder, _tabulated(context, run, child))
         runs.append(run)
     return tuple({run.id: run for run in runs if run is not program}.values())
 
@@ -177,8 +202,8 @@ class _Totals:
             yield process
 
 
-def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callable[[Path], None]:
-    """Writes everything of a process into a folder; the manifest, which says that the run is whole, comes last."""
+def _tabulated(context: RunContext, run: Run, recorded: RecordedProcess) -> RunTables:
+    """Everything of a process as tables."""
     key = f"{run.id}-{secrets.token_hex(4)}"
     tables, probes = tabulate(key, recorded.tree, recorded.definitions), None
     if recorded.probed:
@@ -196,17 +221,7 @@ def _writer(context: RunContext, run: Run, recorded: RecordedProcess) -> Callabl
             tick_ns = float(run.clock.tick_ns)
         about = PathsAbout(build, tick_ns, run.clock.event_ns / UNCERTAIN if run.clock.name != "fake" else 0.0, lost)
         paths = path_tables(recorded, run, context.settings.paths, about, context.settings.only_paths)
-    tables = {**(paths or {}), **(probes or {}), **tables}
-    counted = recorded.counted
-
-    def write(folder: Path) -> None:
-        if counted:
-            from perflaw.store.counts import write_counts
-
-            write_counts(folder, counted.counts, counted.sources)
-        save(folder, run, tables)
-
-    return write
+    return RunTables(run, {**(paths or {}), **(probes or {}), **tables}, recorded.counted)
 
 
 def sources_of(known: Definitions) -> dict[str, str]:
@@ -253,25 +268,29 @@ def _build_ids(known: Definitions) -> Iterator[tuple[str, str]]:
                 yield module, elf.identity
 
 
-def _save(folder: Path, write: Callable[[Path], None]) -> Path:
+def _save(writer: Writer | None, folder: Path, tables: RunTables) -> Path:
     """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder.
 
-    What lacked memory is tried again in the same order.
+    What lacked memory, or crashed, is tried again in the same order.
     """
+    write, crash = writer.write if writer else RunTables.write, ""
     for spool_stays in (True, False):
         if not spool_stays:
             shutil.rmtree(folder / "spool", ignore_errors=True)
         try:
-            write(folder)
+            write(tables, folder)
         except (OSError, MemoryError) as error:
             reason = str(error) or "there is not enough memory"
+            crash = reason if isinstance(error, WriterCrashedError) else ""
         else:
             shutil.rmtree(folder / "spool", ignore_errors=True)
+            if crash:
+                notice(f"{folder}: {crash} and was written again; nothing of it is lost")
             return folder
     refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
     refuge.mkdir(mode=0o700)
     try:
-        write(refuge)
+        write(tables, refuge)
     except (OSError, MemoryError) as error:
         why = f"the recording is lost ({str(error) or 'there is not enough memory'})"
         raise StoreError(f"{folder} and {refuge}: cannot be written", why, "df -h") from error

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from perflaw.errors import TargetError
-from perflaw.record.ahead import Ahead
 from perflaw.record.launch import Launch
 from perflaw.record.machine import MachineMeter
 from perflaw.record.manifest import Execution
@@ -33,8 +32,8 @@ from perflaw.record.settings import PATHS, PROBES, RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim, discard_unfinished
+from perflaw.record.writer import Writer
 from perflaw.store.experiment import Experiment, discard
-from perflaw.store.tables import connect
 
 if TYPE_CHECKING:
     from perflaw.record.probes.session import ProbeSession
@@ -64,6 +63,7 @@ def record_run(
     tracer: Tracer,
     settings: RecordSettings,
     stdin: StandardInput,
+    writer: Writer,
 ) -> Outcome:
     """Run the program once and keep its recording in ``experiment``.
 
@@ -85,7 +85,7 @@ def record_run(
         env = tracer.environment(launch, settings.for_tracer(spool, seed)) | (probes.environment() if probes else {})
         output = KeptOutput(folder) if settings.keep_output or settings.outputs else None
         steps = [reader.step, probes.step] if probes else [reader.step]
-        execution, pid, fed = _execute(launch, env, steps, reader.idle_s, stdin, output, relay, planned.timeout)
+        execution, pid, fed = _execute(launch, env, steps, reader.idle_s, stdin, output, relay, writer, planned.timeout)
         relay.ended = True
         if fed is not None:
             features["stdin.bytes"] = float(fed)
@@ -98,6 +98,7 @@ def record_run(
             configuration={**planned.varied, **dict.fromkeys(hidden, MASK)},
             workload=planned.workload,
             hidden=tuple(hidden.values()),
+            writer=writer,
         )
         processes = reader.finish(pid)
         if probes:
@@ -129,6 +130,7 @@ def _execute(
     stdin: StandardInput,
     output: KeptOutput | None,
     relay: SignalRelay,
+    writer: Writer,
     timeout: float | None,
 ) -> tuple[Execution, int, int | None]:
     """Run the program to its end, calling ``steps`` to read its records meanwhile.
@@ -140,21 +142,20 @@ def _execute(
     started = datetime.now(UTC).isoformat(timespec="milliseconds")
     begun = time.perf_counter_ns()
     out, err = output.targets if output else (None, None)
-    meter = MachineMeter()
+    meter = MachineMeter(writer.cpu_ns)
     process = relay.process = subprocess.Popen(launch.argv, env=env, stdin=descriptor, stdout=out, stderr=err)
     meter.watch(process)
     if descriptor is not None:
         os.close(descriptor)
     if output:
         output.started()
-    opening = Ahead(connect)  # while the program's interpreter starts
+    writer.start()  # while the program's interpreter starts
     while not meter.wait(process, idle_s if _read(steps) < FEW else 0):
         limit.enforce(process)
         relay.pass_on()
     wall_ns = time.perf_counter_ns() - begun
     machine = meter.read()
     limit.finish()
-    opening.join()
     if output:
         output.finish()
     fed = feeder.finish() if feeder else stdin.size
@@ -217,7 +218,14 @@ def record_all(
     A signal to the recorder ends the session after the present run. StoreError ends it too, because the next run would
     fail in the same way.
     """
-    settings, stdin = replace(settings, outputs=plan.outputs), StandardInput()
+    with Writer() as writer:
+        yield from _attempts(experiment, plan, tracers, replace(settings, outputs=plan.outputs), writer)
+
+
+def _attempts(
+    experiment: Experiment, plan: Plan, tracers: TracerChoice, settings: RecordSettings, writer: Writer
+) -> Iterator[Attempt]:
+    stdin = StandardInput()
     for planned in plan.runs:
         try:
             launch, tracer = tracers.for_command(planned.command, settings)
@@ -230,7 +238,7 @@ def record_all(
                         problem = f"{planned.stdin}: cannot be read as standard input"
                         why = (error.strerror or str(error)).lower()
                         raise TargetError(problem, why, f"ls -l {planned.stdin}") from error
-                outcome = record_run(experiment, planned, launch, tracer, settings, given)
+                outcome = record_run(experiment, planned, launch, tracer, settings, given, writer)
         except TargetError as error:
             yield Attempt(planned, None, error)
             continue

@@ -53,6 +53,8 @@ def stage_manifest(folder: Path, document: Mapping[str, Any]) -> Path:
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(json.dumps(sealed(document), indent=1, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
     except OSError:
         part.unlink(missing_ok=True)
         raise

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_FORM: Final = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
+"""Of a table's file, which is open when DuckDB writes it. A recording is not there before its manifest is."""
 MAX_FILES, MAX_TOGETHER = 64, 1 << 20
 """Files, and their bytes, that are read by one query."""
 
@@ -59,11 +61,13 @@ def private_files() -> Iterator[None]:
 
 
 def write_tables(folder: Path, tables: Tables) -> None:
-    """Write one Parquet file for each table into ``folder``, the user's alone; OSError if the disk refuses.
+    """Write one Parquet file for each table into ``folder``, the user's alone, through to the disk.
 
-    Two tables are written at once, the largest first. The bytes of each do not depend on that.
+    OSError if the disk refuses, also where it tells so late: all files stay open until their data is on the disk, because
+    of an error that is told to DuckDB when it closes a file nobody else would hear. Two tables are written at once, the
+    largest first. The bytes of each do not depend on that.
     """
-    connection = connect()
+    connection, opened = connect(), dict[str, int]()
     waiting = deque(sorted(tables, key=lambda name: -len(tables[name])))
     writing, failures = _thread.allocate_lock(), list[Exception]()
 
@@ -81,6 +85,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
     try:
         with private_files():
+            for name in tables:
+                opened[name] = os.open(folder / f"{name}.parquet", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             # A thread that finds no memory to begin in is not missed; to wait for its beginning would take for ever.
             with suppress(RuntimeError, MemoryError):
                 _thread.start_new_thread(write_beside, ())
@@ -92,9 +98,16 @@ def write_tables(folder: Path, tables: Tables) -> None:
                     pass
         if failures:
             raise failures.pop()
+        for name in list(opened):
+            os.fdatasync(opened[name])
+            os.close(opened.pop(name))
     except engine().Error as error:
         connect.cache_clear()  # after some errors DuckDB refuses whatever it is asked
         raise OSError(str(error)) from error
+    finally:
+        for descriptor in opened.values():
+            with suppress(OSError):  # another error is being told
+                os.close(descriptor)
 
 
 def _write_table(connection: duckdb.DuckDBPyConnection, folder: Path, name: str, table: Table) -> None:
@@ -104,7 +117,7 @@ def _write_table(connection: duckdb.DuckDBPyConnection, folder: Path, name: str,
     target = escaped(folder / f"{name}.parquet")
     with connection.cursor() as cursor:
         cursor.register("source", arrays)
-        cursor.execute(f"COPY (SELECT {casts} FROM source) TO '{target}' (FORMAT parquet, COMPRESSION zstd)")
+        cursor.execute(f"COPY (SELECT {casts} FROM source) TO '{target}' ({_FORM})")
 
 
 def _source(table: Table) -> tuple[dict[str, Array], dict[str, str]]:

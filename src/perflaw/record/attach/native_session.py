@@ -49,6 +49,7 @@ from perflaw.record.saving import RunContext
 from perflaw.record.settings import BRANCHES, PATHS, RecordSettings
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
+from perflaw.record.writer import Writer
 from perflaw.store.experiment import Experiment, discard
 
 PREPARE_S: Final = 300.0
@@ -123,8 +124,9 @@ def record_native(
                 for jumps in (patching, *opened) if image_of(program.pid) == image else ():
                     jumps.disable()
         stopped_ms = max(thread.stopped_ms, *(jumps.stopped_ms for jumps in (patching, earlier, *opened)))
-        context = RunContext(claim, tracer, settings, features)
-        return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
+        with Writer() as writer:
+            context = RunContext(claim, tracer, settings, features, writer=writer)
+            return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
 
 
 def _refuse(tracer: HooksTracer, pid: int, addresses: Sequence[int]) -> None:

@@ -31,6 +31,7 @@ from perflaw.record.tracers import choose
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
+from perflaw.record.writer import Writer
 from perflaw.store.experiment import Experiment, discard
 
 BEGIN_S: Final = 10.0
@@ -126,8 +127,9 @@ def record_prepared(
             cpu_ns = read_on(reader, program.pid, relay, seconds)
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
-        context = RunContext(claim, tracer, settings, features)
-        return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
+        with Writer() as writer:
+            context = RunContext(claim, tracer, settings, features, writer=writer)
+            return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
 
 
 @dataclass(frozen=True, slots=True)

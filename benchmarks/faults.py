@@ -1,8 +1,8 @@
 """Calls of the system fail in the recorder, one after the other, and it is killed there: faults.py [KIND...] [--points 40].
 
 A recording is made with a library preloaded (programs/faults.c) that makes the n-th write, rename, fsync, mmap, fork,
-large allocation, opening for writing or mkdir of the recorder fail, for n = 1, 2, …; and again with a SIGKILL there. After
-each: the program printed and returned what it does without perflaw, or it was not started and that was told; a recording
+large allocation, opening for writing, mkdir or close of the recorder fail, for n = 1, 2, …; and again with a SIGKILL
+there. After each: the program printed and returned what it does without perflaw, or it was not started and that was told; a recording
 made before is as it was; the new recording has every call, or a message says what is not there; and ``perflaw runs
 --verify`` finds no damage that was not told. Where a kind has more calls than ``--points``, as many are chosen evenly.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 
 from shared import CACHE, PROGRAMS, Bars
 
-KINDS = ("write", "rename", "fsync", "mmap", "fork", "malloc", "open", "mkdir")
+KINDS = ("write", "rename", "fsync", "mmap", "fork", "malloc", "open", "mkdir", "close")
 CALLS = 1000
 PROGRAM = f"""
 def work(n): return n

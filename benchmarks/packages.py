@@ -1,4 +1,4 @@
-"""Recorded programs behave as they do without us: the test suites of real packages, plain and recorded: packages.py [NAME...].
+"""Recorded programs behave as they do without us: the test suites of real packages, plain and recorded: packages.py [NAME...] [3.11].
 
 Compared are exit status, standard output and standard error, byte for byte but for durations; the closing line on
 standard error is perflaw's own. Each suite is recorded twice, by the usual choice of functions and with all of them.
@@ -58,7 +58,7 @@ SUITES = {
     "jinja2==3.1.4": Suite(("tests",), ("trio==0.26.2",)),  # makes code
     "werkzeug==3.0.4": Suite(
         ("tests", "--ignore", "tests/test_serving.py"),
-        ("pytest-timeout==2.3.1", "ephemeral-port-reserve==1.1.4", "cryptography==43.0.1"),
+        ("pytest-timeout==2.3.1", "ephemeral-port-reserve==1.1.4", "cryptography==43.0.1", "pytest-xprocess==1.0.2"),
     ),
     "httpx==0.27.2": Suite(
         ("tests",),
@@ -159,6 +159,7 @@ def run(command: list[str], folder: Path) -> Seen:
 def _normal(text: str) -> str:
     text = re.sub(r"\b\d+\.\d+s( \([\d:]+\))?", "N s", text)
     text = re.sub(r"started \d+\)", "started N)", text)  # where a thread's stack is, another place each time
+    text = re.sub(r"process \[\d+\]", "process [N]", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "T", text)
     text = re.sub(r"\b0x[0-9a-f]{6,16}\b", "0xN", text)
     text = re.sub(r"=+( .* in N s )=+", r"=\1=", text)  # as wide as the line is with the duration
@@ -235,13 +236,15 @@ def surroundings(version: str, python: str, bars: Bars) -> None:
     print(*[f"    {line[:300]}" for line in other], sep="\n", end="\n" * bool(other))
 
 
-def main(*packages: str) -> None:
-    bars = Bars()
-    for version in pythons(("3.11", "3.13")):
+def main(*words: str) -> None:
+    """``words``: packages and versions of Python; all where none is named."""
+    bars, both = Bars(), ("3.11", "3.13")
+    packages = [word for word in words if word not in both] or [package.partition("==")[0] for package in SUITES]
+    for version in pythons([version for version in both if version in words] or both):
         surroundings(version, environment(version, TOOLS, "packages"), bars)
-        for package in SUITES:
-            if not packages or package.partition("==")[0] in packages:
-                suite(version, package, bars)
+        for name in packages:
+            (package,) = [package for package in SUITES if package.partition("==")[0] == name]
+            suite(version, package, bars)
     bars.leave()
 
 

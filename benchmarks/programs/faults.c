@@ -1,24 +1,27 @@
 /* Makes one call of the C library fail, or kills the process there.
  *
  * It is preloaded into a process that calls fault_plan(); the N-th call of a kind from then on fails, or ends in SIGKILL.
- * The plan holds for forked children too, and not for programs that they start. A fault happens once, in the process that
- * comes to it first, which makes a file then. */
+ * The plan holds for forked children too, whose calls are counted together, and not for programs that they start. A fault
+ * happens once, which makes a file. Where FAULT_LATE is the path of a folder, the disk below it tells its errors late: each
+ * fsync, or with FAULT_LATE_CLOSE each close, of a file that was written there fails. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-enum Kind { WRITE, RENAME, FSYNC, MMAP, FORK, MALLOC, OPEN, MKDIR, KINDS };
-static const char *const names[KINDS] = {"write", "rename", "fsync", "mmap", "fork", "malloc", "open", "mkdir"};
-static const int errors[KINDS] = {ENOSPC, ENOSPC, EIO, ENOMEM, EAGAIN, ENOMEM, ENOSPC, ENOSPC};
-static volatile long calls[KINDS];
+enum Kind { WRITE, RENAME, FSYNC, MMAP, FORK, MALLOC, OPEN, MKDIR, CLOSE, KINDS };
+static const char *const names[KINDS] = {"write", "rename", "fsync", "mmap", "fork", "malloc", "open", "mkdir", "close"};
+static const int errors[KINDS] = {ENOSPC, ENOSPC, EIO, ENOMEM, EAGAIN, ENOMEM, ENOSPC, ENOSPC, ENOSPC};
+static volatile long none[KINDS], *calls = none; /* shared with forked children once there is a plan */
 static int planned = -1, kills;
 static long number;
 static char done[4096];
@@ -29,13 +32,17 @@ void fault_plan(const char *kind, long nth, int is_kill, const char *path) {
     snprintf(done, sizeof done, "%s", path);
     number = nth;
     kills = is_kill;
+    if (calls == none) {
+        void *shared = (void *)syscall(SYS_mmap, NULL, sizeof none, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared != MAP_FAILED) calls = shared;
+    }
     for (int at = 0; at < KINDS; at++) {
         calls[at] = 0;
         if (!strcmp(kind, names[at])) planned = at;
     }
 }
 
-/* Calls of a kind since then in this process. */
+/* Calls of a kind since then, in this process and its forked children. */
 long fault_calls(const char *kind) {
     for (int at = 0; at < KINDS; at++)
         if (!strcmp(kind, names[at])) return calls[at];
@@ -54,6 +61,12 @@ static int fails(enum Kind kind) {
     return 1;
 }
 
+/* Whether it is a file of a disk. */
+static int is_file(int file) {
+    struct stat about;
+    return !fstat(file, &about) && S_ISREG(about.st_mode);
+}
+
 #define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
 
 ssize_t write(int file, const void *data, size_t size) { return fails(WRITE) ? -1 : NEXT(write)(file, data, size); }
@@ -65,8 +78,33 @@ ssize_t pwrite(int file, const void *data, size_t size, off_t at) {
 }
 int ftruncate(int file, off_t size) { return fails(WRITE) ? -1 : NEXT(ftruncate)(file, size); }
 int rename(const char *from, const char *to) { return fails(RENAME) ? -1 : NEXT(rename)(from, to); }
-int fsync(int file) { return fails(FSYNC) ? -1 : NEXT(fsync)(file); }
-int fdatasync(int file) { return fails(FSYNC) ? -1 : NEXT(fdatasync)(file); }
+
+/* Whether the data of an open file cannot be kept, which its disk tells late; errno is set then. */
+static int is_late(int file, int at_close) {
+    char link[32], path[4096];
+    const char *folder = getenv("FAULT_LATE");
+    if (!folder || at_close != !!getenv("FAULT_LATE_CLOSE")) return 0;
+    int flags = fcntl(file, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t size = readlink(link, path, sizeof path - 1);
+    if (size < 0 || strncmp(path, folder, strlen(folder))) return 0;
+    errno = at_close ? ENOSPC : EIO;
+    return 1;
+}
+
+int fsync(int file) { return is_late(file, 0) || fails(FSYNC) ? -1 : NEXT(fsync)(file); }
+int fdatasync(int file) { return is_late(file, 0) || fails(FSYNC) ? -1 : NEXT(fdatasync)(file); }
+
+/* The file is closed all the same, as it is by the kernel. */
+int close(int file) {
+    int late = planned >= 0 || getenv("FAULT_LATE_CLOSE") ? is_late(file, 1) : 0;
+    int flags = planned >= 0 ? fcntl(file, F_GETFL) : -1;
+    if (!late && flags >= 0 && (flags & O_ACCMODE) != O_RDONLY && is_file(file)) late = fails(CLOSE);
+    int error = errno, done = NEXT(close)(file);
+    if (late) errno = error;
+    return late ? -1 : done;
+}
 int mkdir(const char *path, mode_t mode) { return fails(MKDIR) ? -1 : NEXT(mkdir)(path, mode); }
 int fork(void) { return fails(FORK) ? -1 : NEXT(fork)(); }
 int vfork(void) { return fails(FORK) ? -1 : NEXT(fork)(); } /* a wrapper must not return from a vfork's frame */

@@ -1,6 +1,9 @@
 """Where memory or threads run out while a recording is kept, it is there all the same, or a message says that it is not."""
 
 import _thread
+import errno
+import os
+from pathlib import Path
 
 import pytest
 
@@ -50,23 +53,37 @@ def test_after_an_error_of_the_engine_it_is_begun_anew(monkeypatch, tmp_path):
     assert len(read_table(tmp_path, "components")) == 0
 
 
-def test_what_lacks_memory_is_written_at_the_second_attempt(tmp_path):
-    (tmp_path / "run" / "spool").mkdir(parents=True)
-    attempts = []
+class Failing:
+    """Something to write that finds too little memory a number of times."""
 
-    def write(folder):
-        attempts.append(folder)
-        if len(attempts) == 1:
+    def __init__(self, times):
+        self.times = times
+
+    def write(self, folder):
+        self.times -= 1
+        if self.times >= 0:
             raise MemoryError
 
-    assert saving._save(tmp_path / "run", write) == tmp_path / "run"
+
+def test_what_lacks_memory_is_written_at_the_second_attempt(tmp_path):
+    (tmp_path / "run" / "spool").mkdir(parents=True)
+    assert saving._save(None, tmp_path / "run", Failing(1)) == tmp_path / "run"
 
 
 def test_what_cannot_be_written_anywhere_is_told_to_be_lost(tmp_path):
     (tmp_path / "run").mkdir()
-
-    def write(folder):
-        raise MemoryError
-
     with pytest.raises(StoreError, match=r"the recording is lost \(there is not enough memory\)"):
-        saving._save(tmp_path / "run", write)
+        saving._save(None, tmp_path / "run", Failing(3))
+
+
+def test_an_error_that_the_disk_tells_late_is_told(monkeypatch, tmp_path):
+    """Writing succeeds, and only at the end the disk says that data could not be kept."""
+
+    def fail(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    monkeypatch.setattr(os, "fdatasync", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        write_tables(tmp_path, TABLES)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from perflaw.record.tree.core import Export
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.record.unfinished import RunClaim
-from perflaw.record.writer import Writer, WriterCrashedError
+from perflaw.record.writer import Job, Writer, WriterCrashedError
 from perflaw.store.columns import Tables
 from perflaw.store.experiment import discard, save
 from perflaw.types import Run
@@ -268,17 +269,17 @@ def _build_ids(known: Definitions) -> Iterator[tuple[str, str]]:
                 yield module, elf.identity
 
 
-def _save(writer: Writer | None, folder: Path, tables: RunTables) -> Path:
+def _save(writer: Writer | None, folder: Path, job: Job) -> Path:
     """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder.
 
     What lacked memory, or crashed, is tried again in the same order.
     """
-    write, crash = writer.write if writer else RunTables.write, ""
+    write, crash = partial(writer.write, job) if writer else job.write, ""
     for spool_stays in (True, False):
         if not spool_stays:
             shutil.rmtree(folder / "spool", ignore_errors=True)
         try:
-            write(tables, folder)
+            write(folder)
         except (OSError, MemoryError) as error:
             reason = str(error) or "there is not enough memory"
             crash = reason if isinstance(error, WriterCrashedError) else ""
@@ -290,7 +291,7 @@ def _save(writer: Writer | None, folder: Path, tables: RunTables) -> Path:
     refuge = Path(tempfile.mkdtemp(prefix="perflaw-")) / folder.name
     refuge.mkdir(mode=0o700)
     try:
-        write(tables, refuge)
+        write(refuge)
     except (OSError, MemoryError) as error:
         why = f"the recording is lost ({str(error) or 'there is not enough memory'})"
         raise StoreError(f"{folder} and {refuge}: cannot be written", why, "df -h") from error

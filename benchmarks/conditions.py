@@ -1,9 +1,10 @@
-"""A recording where the machine lacks something or is busy: full and read-only disks, no /dev/shm, little memory, clocks
-that are set, processes that are stopped, many recorders, readers, forks and threads at once: conditions.py [NAME...].
+"""A recording where the machine lacks something or is busy: full and read-only disks, disks that tell their errors late,
+no /dev/shm, little memory, clocks that are set, processes that are stopped, many recorders, readers, forks and threads at
+once: conditions.py [NAME...].
 
 After each, the program printed and returned what it does without perflaw, or it was not started, which is told with exit
 status 2; a recording that was made before is as it was; the new one has every call, or a message says what is not there.
-File systems are mounted in a namespace of their own, which needs root.
+File systems are mounted in a namespace of their own and memory is bounded by a control group, which needs root.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from faults import library as fault_library
 from shared import CACHE, PROGRAMS, Bars, pythons
 
 from perflaw.errors import StoreError
@@ -135,12 +137,13 @@ def mounted(script: str) -> list[str]:
 
 
 @contextmanager
-def disk(place: Place, options: str) -> Iterator[None]:
-    """The recordings lie on a file system in memory of their own."""
+def disk(place: Place, options: str, device: str = "none") -> Iterator[None]:
+    """The recordings lie on a file system of their own: in memory, or on a device."""
     recordings, before = place.folder / ".perflaw", place.folder / "before"
     recordings.rename(before)
     recordings.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", recordings], check=True)
+    kind = ["-t", "tmpfs"] if device == "none" else []
+    subprocess.run(["mount", *kind, "-o", options, device, recordings], check=True)
     try:
         subprocess.run(["cp", "-a", f"{before}/.", recordings], check=True)
         yield
@@ -164,6 +167,47 @@ def read_only(place: Place) -> Iterator[tuple[str, list[str]]]:
         yield "read-only disk", place.judge(place.record())
 
 
+LATE_KIB = 64 << 10
+"""Size of the disk that tells its errors late."""
+
+
+@contextmanager
+def thin_device(folder: Path) -> Iterator[str]:
+    """A block device whose blocks have no room before they are written."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    image = folder / "image"
+    with image.open("wb") as file:
+        file.truncate(LATE_KIB << 10)
+    subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0", image], check=True)
+    device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+        subprocess.run(["umount", "-l", folder], check=True)
+        folder.rmdir()
+
+
+def late_disk(place: Place) -> Iterator[tuple[str, list[str]]]:
+    """Writing succeeds, and the error comes with fsync, with close, or not at all."""
+    thin = place.folder / "thin"
+    for room in (16, 40, 64, 128, 1 << 10):
+        with thin_device(thin) as device, disk(place, "noatime", device):
+            subprocess.run(["sync", "-f", place.folder / ".perflaw"], check=True)
+            used = (thin / "image").stat().st_blocks // 2
+            subprocess.run(["mount", "-o", f"remount,size={used + room}k", thin], check=True)
+            done = place.record()
+            subprocess.run(["sync", "-f", place.folder / ".perflaw"], stderr=subprocess.DEVNULL)
+            Path("/proc/sys/vm/drop_caches").write_text("1")  # what was not kept is not read from memory
+            yield f"disk that promises more than its {room} KiB", place.judge(done)
+    shim = str(fault_library())
+    folder = str(place.folder / ".perflaw")
+    for what, names in (("fsync", {}), ("close", {"FAULT_LATE_CLOSE": "1"})):
+        env = {**os.environ, "LD_PRELOAD": shim, "FAULT_LATE": folder, **names}
+        yield f"errors of the disk at {what}", place.judge(place.record(env=env))
+
+
 def shared_memory(place: Place) -> Iterator[tuple[str, list[str]]]:
     for what, script in (
         ("tiny /dev/shm", "mount -t tmpfs -o size=64k none /dev/shm"),
@@ -178,7 +222,7 @@ def shared_memory(place: Place) -> Iterator[tuple[str, list[str]]]:
 
 
 def memory(place: Place) -> Iterator[tuple[str, list[str]]]:
-    """Address space is bounded, of the recorder and the program alike; a memory cgroup may not be ours to make."""
+    """Address space is bounded, of the recorder and the program alike."""
     for mib in (120, 200, 300, 400, 600, 1000, 2500):
 
         def bound(most: int = mib << 20) -> None:
@@ -186,6 +230,43 @@ def memory(place: Place) -> Iterator[tuple[str, list[str]]]:
 
         env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         yield f"{mib} MiB of addresses", place.judge(place.record(preexec_fn=bound, env=env))
+
+
+CGROUPS = (
+    ("/sys/fs/cgroup", ("memory.max", "memory.swap.max"), "cgroup.controllers"),
+    ("/sys/fs/cgroup/memory", ("memory.limit_in_bytes",), "memory.limit_in_bytes"),
+)
+"""Where control groups of the second and the first version are, the files of the limit, and how they are known."""
+
+
+@contextmanager
+def cgroup(most: int) -> Iterator[Path]:
+    """A control group with this many bytes of memory."""
+    found = [(Path(root), limits) for root, limits, known in CGROUPS if Path(root, known).exists()]
+    if not found:
+        sys.exit("conditions.py: cgroups: no control groups of memory are mounted below /sys/fs/cgroup")
+    root, limits = found[0]
+    folder = root / f"perflaw-conditions-{os.getpid()}"
+    folder.mkdir()
+    try:
+        for name in limits:
+            if (folder / name).exists():
+                (folder / name).write_text(str(most if "swap" not in name else 0))
+        yield folder
+    finally:
+        while (folder / "cgroup.procs").read_text().strip():
+            time.sleep(0.05)
+        folder.rmdir()
+
+
+def cgroups(place: Place) -> Iterator[tuple[str, list[str]]]:
+    """The memory of recorder and program together is bounded; who goes over it is killed."""
+    for mib in (24, 40, 60, 80, 120, 200):
+        with cgroup(mib << 20) as group:
+            done = place.record(within=["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"])
+            if done.returncode in (137, -signal.SIGKILL):  # the shell that runs us tells of a recorder that was killed
+                done.stderr += "\nperflaw: killed"
+            yield f"{mib} MiB of a control group", place.judge(done)
 
 
 def clocks(place: Place) -> Iterator[tuple[str, list[str]]]:
@@ -244,7 +325,19 @@ def threads(place: Place) -> Iterator[tuple[str, list[str]]]:
 
 CONDITIONS: dict[str, Callable[[Place], Iterator[tuple[str, list[str]]]]] = {
     one.__name__: one
-    for one in (full_disk, read_only, shared_memory, memory, clocks, suspends, recorders, forks, threads)
+    for one in (
+        full_disk,
+        read_only,
+        late_disk,
+        shared_memory,
+        memory,
+        cgroups,
+        clocks,
+        suspends,
+        recorders,
+        forks,
+        threads,
+    )
 }
 
 

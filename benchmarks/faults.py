@@ -2,9 +2,10 @@
 
 A recording is made with a library preloaded (programs/faults.c) that makes the n-th write, rename, fsync, mmap, fork,
 large allocation, opening for writing, mkdir or close of the recorder fail, for n = 1, 2, …; and again with a SIGKILL
-there. After each: the program printed and returned what it does without perflaw, or it was not started and that was told; a recording
-made before is as it was; the new recording has every call, or a message says what is not there; and ``perflaw runs
---verify`` finds no damage that was not told. Where a kind has more calls than ``--points``, as many are chosen evenly.
+there. Calls of the process that writes the tables count as well. After each: the program printed and returned what it does
+without perflaw, or it was not started and that was told; a recording made before is as it was; the new recording has every
+call, or a message says what is not there; and ``perflaw runs --verify`` finds no damage that was not told. Where a kind has
+more calls than ``--points``, as many are chosen evenly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Recorded programs behave as they do without us: the test suites of real packages, plain and recorded: packages.py [NAME...] [3.11].
+"""Recorded programs behave as without us: test suites of real packages, plain and recorded: packages.py [NAME...] [3.11].
 
 Compared are exit status, standard output and standard error, byte for byte but for durations; the closing line on
 standard error is perflaw's own. Each suite is recorded twice, by the usual choice of functions and with all of them.

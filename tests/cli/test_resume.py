@@ -38,13 +38,16 @@ KILLED = """
 import os, sys
 import perflaw.record.{module} as module
 from perflaw.cli.main import main
-before, calls = {where}, 0
+before, calls, recorder = {where}, 0, os.getpid()
+def end():
+    os.kill(recorder, 9)
+    os._exit(9)  # the process that writes the tables, if it came here
 def instead(*arguments, **named):
     global calls
     calls += 1
-    if calls == {call} and {first}: os._exit(9)
+    if calls == {call} and {first}: end()
     result = before(*arguments, **named)
-    if calls == {call}: os._exit(9)
+    if calls == {call}: end()
     return result
 {where} = instead
 main(sys.argv[1:])
@@ -56,7 +59,7 @@ POINTS = {
     "its child's run is kept": ("saving", "module.save", 4, False),
     "marks are being removed": ("unfinished", "module.remove_mark", 3, False),
 }
-"""Where the recorder is gone at once, as by SIGKILL: a function, which call of it, before or after."""
+"""Where the recorder is gone at once, with the process that writes its tables: a function, which call of it, before or after."""
 PARENT = """
 import subprocess, sys
 def f(n): return n
@@ -84,7 +87,7 @@ def test_a_killed_recorder_is_resumed(perflaw, tmp_path, point):
     options = ("record", "--tracer", "native", "--vary", "n=1,2")
     script = KILLED.format(module=module, where=where, call=call, first=first)
     killed = [sys.executable, "-c", script, *options, "--", "app.py", "{n}"]
-    assert subprocess.run(killed, cwd=tmp_path, capture_output=True).returncode == 9
+    assert subprocess.run(killed, cwd=tmp_path, capture_output=True).returncode == -9
     done = perflaw(*options, "--resume", "--", "app.py", "{n}")
     assert "1 of 2 planned runs are complete" in done.stderr
     assert_exactly_the_planned_runs(tmp_path, {1: 1, 2: 1})

@@ -59,7 +59,7 @@ POINTS = {
     "its child's run is kept": ("saving", "module.save", 4, False),
     "marks are being removed": ("unfinished", "module.remove_mark", 3, False),
 }
-"""Where the recorder is gone at once, with the process that writes its tables: a function, which call of it, before or after."""
+"""Where the recorder and the process that writes its tables are gone at once: a function, which call of it, before or after."""
 PARENT = """
 import subprocess, sys
 def f(n): return n

@@ -109,6 +109,11 @@ def test_dependencies_point_one_way():
     assert wrong == {}
 
 
+def test_scipy_is_for_tests_alone():
+    """It would be larger than all else that is installed."""
+    assert not [path for path in SOURCES for name in imports(path) if name.split(".")[0] == "scipy"]
+
+
 def test_what_enters_the_target_uses_the_standard_library_alone():
     paths = sorted(TARGET.glob("*.py"))
     allowed = sys.stdlib_module_names | {path.stem for path in paths if path.name.startswith("_perflaw_")}

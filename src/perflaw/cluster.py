@@ -80,6 +80,6 @@ def _apply(function: Callable[[Sequence[Any]], list[Any]], part: Sequence[Any]) 
     return function(part)
 
 
-def _versions() -> tuple[str, str, str]:
+def _versions() -> tuple[str, str]:
     """The packages on which the last bit of a result depends."""
-    return f"perflaw {version(perflaw.__name__)}", f"numpy {version('numpy')}", f"scipy {version('scipy')}"
+    return f"perflaw {version(perflaw.__name__)}", f"numpy {version('numpy')}"

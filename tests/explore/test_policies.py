@@ -1,9 +1,13 @@
 """Every policy on spaces with a known best: proposals are valid, new and the same again; the law finds what interacts."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
+from scipy.stats import qmc
 
 from perflaw.errors import UsageError
+from perflaw.explore.policies.even_points import latin_hypercube, sobol_points
 from perflaw.explore.policies.law import best_configurations, setting_text
 from perflaw.explore.policy import POLICIES, Policy, find_policy
 from perflaw.explore.space import Space
@@ -94,6 +98,21 @@ def test_the_law_finds_what_works_together(goal):
         needed.append(next((i for i, t in enumerate(history, 1) if law_of(t.configuration) >= 0.95 * best), 99))
         assert any("% better" in trial.why and ":" in trial.why for trial in history)
     assert max(needed) <= 17
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 7, 64])
+def test_even_points_are_those_of_scipy(dimensions):
+    """Coordinate for coordinate, so a study proposes what it proposed."""
+    ours = np.array(list(islice(sobol_points(dimensions, 7), 256)))
+    assert (ours == qmc.Sobol(dimensions, scramble=True, seed=7).random(256)).all()
+    hypercube = latin_hypercube(dimensions, 20, 3)
+    assert (hypercube == qmc.LatinHypercube(dimensions, seed=3).random(20)).all()
+
+
+def test_points_of_very_many_knobs_are_even_in_each():
+    points = np.array(list(islice(sobol_points(100, 1), 64)))
+    assert (np.sort(np.floor(points * 64.0), axis=0) == np.arange(64)[:, None]).all()
+    assert len({tuple(column) for column in points.T}) == 100
 
 
 def test_the_law_says_why_and_begins_with_the_default():

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from perflaw.errors import DataError
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.merge import agreeing, aligned_borders, consistency, merge
+from perflaw.learn.paths.merge import agreeing, aligned_borders, consistency, matching, merge
 from perflaw.learn.paths.mine import mine
 from tests.conftest import examples
 from tests.learn.path_data import planted
@@ -35,6 +36,18 @@ def calls_of(spec):
 
 def quarantined(spec):
     return {spec.paths[place] for group in spec.groups if group.standing == "quarantined" for place in group.paths}
+
+
+def test_groups_are_matched_as_by_scipy():
+    """Also where several matchings weigh the same."""
+    rng = np.random.default_rng(5)
+    for number in range(400):
+        shape = tuple(rng.integers(1, 8, 2))
+        weights = rng.random(shape) * 100.0 if number % 2 else rng.integers(0, 4, shape) * 1.0
+        expected = np.full(shape[0], -2)
+        rows, columns = linear_sum_assignment(weights, maximize=True)
+        expected[rows] = columns
+        assert matching(weights).tolist() == expected.tolist()
 
 
 def test_a_model_agrees_with_itself_beyond_chance():

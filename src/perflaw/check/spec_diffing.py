@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from scipy.special import ndtr, ndtri
-
+from perflaw.special import ndtr, ndtri
 from perflaw.specs.call_paths import edge_text, expression_text
 from perflaw.specs.files import short_time
 from perflaw.types import CPU, TIME, Change, Component, DiffVerdict, Outcome

@@ -19,7 +19,7 @@ from perflaw.laws import tree as ast
 from perflaw.laws.evaluation import Values, evaluate, shape_of
 from perflaw.laws.tree import Tree
 
-# ---- The four distributions over arrays of parameters: formulas alone (SciPy's special functions, not ``scipy.stats``).
+# ---- The four distributions over arrays of parameters: formulas alone.
 #
 # A parameter that a distribution cannot have (a negative deviation, a mean of 0 for ``LogNorm``) gives NaN. A deviation
 # of 0 puts all probability on the mean. Formulas: Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions.

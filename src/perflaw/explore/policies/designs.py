@@ -6,11 +6,12 @@ Racing tries many configurations once, then repeats those that may still be the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
-from scipy.stats import qmc
 
 from perflaw.confidence import WORDS
+from perflaw.explore.policies.even_points import latin_hypercube, sobol_points
 from perflaw.explore.policy import Policy, Proposal
 from perflaw.learn.exploring.observations import usable
 from perflaw.learn.exploring.racing import to_repeat
@@ -22,8 +23,8 @@ HYPERCUBE_POINTS = 32
 """Points of a Latin hypercube where the study has no number of trials."""
 HYPERCUBES = 8
 """Further hypercubes, for points of the first that coincide on the levels of knobs."""
-SOBOL_POINTS, SOBOL_BLOCK = 4096, 64
-"""Points of the sequence that are examined for one that was not tried, and points that are made at a time."""
+SOBOL_POINTS = 4096
+"""Points of the sequence that are examined for one that was not tried."""
 
 
 class Grid(Policy):
@@ -62,9 +63,8 @@ class Sobol(Policy):
         return self.first_untried(self._points(), history)
 
     def _points(self) -> Iterator[Configuration]:
-        sequence = qmc.Sobol(len(self.space.knobs), scramble=True, seed=self.seed)
-        for _ in range(SOBOL_POINTS // SOBOL_BLOCK):
-            yield from (self.space.configuration(point) for point in sequence.random(SOBOL_BLOCK))
+        points = islice(sobol_points(len(self.space.knobs), self.seed), SOBOL_POINTS)
+        return (self.space.configuration(point) for point in points)
 
 
 class LatinHypercube(Policy):
@@ -86,8 +86,8 @@ class LatinHypercube(Policy):
 
     def _points(self) -> Iterator[Configuration]:
         for number in range(HYPERCUBES):
-            sampler = qmc.LatinHypercube(len(self.space.knobs), seed=self.seed + number)
-            yield from (self.space.configuration(point) for point in sampler.random(self._size()))
+            points = latin_hypercube(len(self.space.knobs), self._size(), self.seed + number)
+            yield from (self.space.configuration(point) for point in points)
 
 
 class OneAtATime(Policy):

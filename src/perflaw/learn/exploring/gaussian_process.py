@@ -22,7 +22,6 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, lapack, solve_triangular
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
@@ -169,22 +168,23 @@ class Posterior:
 
     parameters: Hyperparameters
     """The draw."""
-    factor: Array
-    """Lower Cholesky factor of the responses' covariance, (n, n)."""
+    inverse: Array
+    """Inverse L⁻¹ of the lower Cholesky factor of the responses' covariance, (n, n)."""
     solved: Array
     """Covariance⁻¹ · responses, (n,)."""
 
     def whiten(self, between: Array) -> Array:
         """Return L⁻¹·Kᵀ, (n, m), for a covariance K (m, n) of m points with the responses."""
-        return np.asarray(solve_triangular(self.factor, between.T, lower=True, check_finite=False))
+        return np.asarray(self.inverse @ between.T)
 
     def sample(self, between: Array, among: Array, number: int, generator: np.random.Generator) -> Array:
         """Draw (number, m) values whose covariance is ``among`` (m, m), and ``between`` (m, n) with the responses."""
         half = self.whiten(between)
         left = among - half.T @ half
         left[np.diag_indices_from(left)] += JITTER
-        root, failed = lapack.dpotrf(left, lower=1, clean=1)
-        if failed:  # rounding left the covariance slightly indefinite
+        try:
+            root = np.linalg.cholesky(left)
+        except np.linalg.LinAlgError:  # rounding left the covariance slightly indefinite
             values, vectors = np.linalg.eigh(left)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
         return np.asarray(between @ self.solved + generator.standard_normal((number, len(between))) @ root.T)
@@ -217,7 +217,7 @@ class GaussianProcess:
         gaps = distances(seen.x, seen.x, seen.ordered)
 
         def likelihood(rough: bool, z: Array) -> float:
-            return _solved(seen, gaps, _parameters(seen, z, rough))[1]
+            return _factored(seen, gaps, _parameters(seen, z, rough))[1]
 
         z, rough = np.zeros(2 * seen.ordered.size + 2), False
         level = likelihood(rough, z)
@@ -227,8 +227,11 @@ class GaussianProcess:
             if np.log(generator.uniform()) < other - level:
                 rough, level = not rough, other
             if step >= BURN_IN and (step - BURN_IN) % THINNING == THINNING - 1:
-                posterior, _ = _solved(seen, gaps, _parameters(seen, z, rough))
-                self.posteriors += [posterior] if posterior else []
+                parameters = _parameters(seen, z, rough)
+                factor, _ = _factored(seen, gaps, parameters)
+                if factor is not None:
+                    inverse = np.asarray(np.linalg.inv(factor[:-1, :-1]), dtype=np.float64)
+                    self.posteriors.append(Posterior(parameters, inverse, factor[-1, :-1] @ inverse))
 
     def predict(self, at: Array) -> tuple[Array, Array]:
         """Return means and standard deviations of the law at points (m, d) by draw, (s, m) each, without noise."""
@@ -259,10 +262,7 @@ class GaussianProcess:
 
     def residuals(self) -> Array:
         """Return standardized leave-one-out residuals, (n,), the median over draws (Rasmussen and Williams, eq. 5.12)."""
-        found = []
-        for posterior in self.posteriors:
-            inverse = solve_triangular(posterior.factor, np.eye(posterior.solved.size), lower=True, check_finite=False)
-            found.append(posterior.solved / np.sqrt(np.einsum("ij,ij->j", inverse, inverse)))
+        found = [one.solved / np.sqrt(np.einsum("ij,ij->j", one.inverse, one.inverse)) for one in self.posteriors]
         return np.asarray(np.median(found, axis=0))
 
     def effects(self, levels: Sequence[Array], number: int, generator: np.random.Generator) -> EffectVariances:
@@ -349,17 +349,24 @@ def _parameters(seen: Observations, z: Array, rough: bool) -> Hyperparameters:
     )
 
 
-def _solved(seen: Observations, gaps: Array, parameters: Hyperparameters) -> tuple[Posterior | None, float]:
-    """Return the posterior and the log likelihood; None and −∞ where the covariance is numerically singular."""
-    matrix = covariance(gaps, parameters, seen.ordered) + MEAN_VARIANCE
-    matrix[np.diag_indices_from(matrix)] += parameters.noise / seen.trials + seen.known_variance + 1e-8
-    factor, failed = lapack.dpotrf(matrix, lower=1, clean=1)
-    if failed:
+def _factored(seen: Observations, gaps: Array, parameters: Hyperparameters) -> tuple[Array | None, float]:
+    """Return a Cholesky factor and the log likelihood; None and −∞ where the covariance is numerically singular.
+
+    The factor (n + 1, n + 1) is that of the responses' covariance bordered by the responses y, so its last row is L⁻¹·y.
+    """
+    n = seen.y.size
+    matrix = np.empty((n + 1, n + 1))
+    matrix[:n, :n] = covariance(gaps, parameters, seen.ordered) + MEAN_VARIANCE
+    matrix[np.arange(n), np.arange(n)] += parameters.noise / seen.trials + seen.known_variance + 1e-8
+    matrix[n, :n], matrix[:n, n], matrix[n, n] = seen.y, seen.y, 1e300  # more than y's square by the inverse can be
+    try:
+        factor = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
+    except np.linalg.LinAlgError:
         return None, -np.inf
-    solved = cho_solve((factor, True), seen.y, check_finite=False)
-    likelihood = -0.5 * seen.y @ solved - np.log(np.diag(factor)).sum()
+    half = factor[n, :n]
+    likelihood = -0.5 * half @ half - np.log(np.diag(factor)[:n]).sum()
     likelihood -= 0.5 * (seen.freedom * np.log(parameters.noise) + seen.within / parameters.noise)
-    return Posterior(parameters, factor, solved), float(likelihood)
+    return factor, float(likelihood)
 
 
 def _slice_step(

@@ -14,7 +14,6 @@ from itertools import permutations
 from typing import Final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from perflaw.errors import DataError
 from perflaw.learn.paths import MiningOptions
@@ -344,10 +343,50 @@ def agreeing(one: Labels, other: Labels, calls: Array) -> Bools:
         return np.zeros(one.size, dtype=bool)
     table = np.zeros((int(one.max()) + 1, int(other.max()) + 1))
     np.add.at(table, (one[inside], other[inside]), calls[inside] + 0.5 / one.size)
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    match = np.full(len(table), QUARANTINED - 1)
-    match[rows] = columns
-    return np.asarray(inside & (match[one] == other))
+    return np.asarray(inside & (matching(table)[one] == other))
+
+
+def matching(weights: Array) -> Labels:
+    """The column of each row (R,) of ``weights`` (R, C) in a matching of the largest weight; below 0 where it has none.
+
+    Each row in turn is matched along a shortest augmenting path (Jonker and Volgenant 1987, as in Crouse 2016).
+
+    >>> matching(np.array([[9.0, 8.0], [7.0, 1.0], [0.0, 0.0]])).tolist()
+    [1, 0, -2]
+    """
+    if weights.shape[0] > weights.shape[1]:
+        found = np.full(len(weights), QUARANTINED - 1, dtype=np.intp)
+        columns = matching(weights.T)
+        found[columns] = np.arange(columns.size)
+        return found
+    costs, columns = (-weights).tolist(), weights.shape[1]
+    duals, column_duals = [0.0] * len(costs), [0.0] * columns
+    row_of, column_of = [-1] * columns, [-1] * len(costs)
+    for start in range(len(costs)):
+        distance, came_from = [math.inf] * columns, [-1] * columns
+        left, passed, row, length = [*reversed(range(columns))], [], start, 0.0
+        while row >= 0:
+            passed.append(row)
+            nearest, least = 0, math.inf
+            for place, column in enumerate(left):
+                through = length + costs[row][column] - duals[row] - column_duals[column]
+                if through < distance[column]:
+                    distance[column], came_from[column] = through, row
+                # Of columns that are equally near, a free one ends the search.
+                if distance[column] < least or (distance[column] == least and row_of[column] < 0):
+                    nearest, least = place, distance[column]
+            column, left[nearest] = left[nearest], left[-1]
+            left.pop()
+            row, length = row_of[column], distance[column]
+        for row in passed:
+            duals[row] += length - (distance[column_of[row]] if row != start else 0.0)
+        for other in set(range(columns)).difference(left):
+            column_duals[other] -= length - distance[other]
+        row = -1
+        while row != start:
+            row = row_of[column] = came_from[column]
+            column_of[row], column = column, column_of[row]
+    return np.array(column_of, dtype=np.intp)
 
 
 def group_of_paths(spec: PathSpec, names: frozenset[str] = frozenset()) -> dict[CallPath, tuple[int, int]]:

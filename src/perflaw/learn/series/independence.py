@@ -9,8 +9,6 @@ n = 10.
 For laws of several features there are four more tests. :func:`features_of_residuals` is lenient and cheap: which
 features do a law's residuals follow? :func:`p_of_pair` is the null control of laws of two features if no single one is
 established. :func:`p_of_added_feature`, the F test of what a feature adds, decides; :func:`confounded` may veto it.
-
-Ranks and tails of distributions stand here because importing ``scipy.stats`` takes longer than learning a hundred laws.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from perflaw.laws.distributions import mean as law_mean
 from perflaw.laws.printing import learnt_text
@@ -126,13 +125,15 @@ def blocks(covariance: Matrix, net: Sequence[int], n: int, theta: float) -> tupl
     [((0,), 100.0, (0,)), ((1, 2), 0.0, None)]
     """
     whole, count = sum(net), len(covariance)
-    joined = [[whole > 0 and 2 * abs(one or 0) >= theta * whole for one in row] for row in covariance]
-    block_of = connected_components(np.array(joined).reshape(count, count), directed=False)[1].tolist()
-    members_of: dict[int, list[int]] = {}
-    for place, block in enumerate(block_of):
-        members_of.setdefault(block, []).append(place)
+    block_of = list(range(count))  # the first member of each part's block
+    for i, row in enumerate(covariance):
+        for j, one in enumerate(row):
+            if whole > 0 and 2 * abs(one or 0) >= theta * whole and block_of[i] != block_of[j]:
+                first, other = sorted((block_of[i], block_of[j]))
+                block_of = [first if block == other else block for block in block_of]
     found = []
-    for members in map(tuple, members_of.values()):
+    for first in sorted(set(block_of)):
+        members = tuple(place for place, block in enumerate(block_of) if block == first)
         variance, share = _variance(covariance, members), sum(net[i] for i in members)
         minimal = _minimal(covariance, members) if whole > 0 and share >= theta * whole else None
         net_share = share / whole if whole else 0.0

@@ -340,9 +340,17 @@ def _allowed_losses(mine: Floats, theirs: Floats, losses: Floats, share: float) 
     >>> _allowed_losses(np.arange(1.0, 7.0), np.array([1.0, 2.0]), np.array([9e3, 5e3]), 0.5)
     array([200000., 200000., 200000.,   9000.,   9000.,   9000.])
     """
-    possible = betainc(mine[:, None], np.append(0.0, theirs) + 0.5, share) >= MIN_CHANCE
-    sizes = np.append(MAX_SWITCH_COST_NS, losses)
-    return np.where(possible.any(axis=1), sizes[np.argmax(possible, axis=1)], 0.0)
+    others, sizes = np.append(0.0, theirs) + 0.5, np.append(MAX_SWITCH_COST_NS, losses)
+    # The more losses the others have, the likelier it is: the first number at which it is possible is found by halving.
+    first, end = np.zeros(len(mine), dtype=np.intp), np.full(len(mine), len(others))
+    while (first < end).any():
+        middle = np.minimum((first + end) // 2, len(others) - 1)
+        possible = betainc(mine, others[middle], share) >= MIN_CHANCE
+        end, first = (
+            np.where(possible, np.minimum(middle, end), end),
+            np.where(possible, first, np.minimum(middle + 1, end)),
+        )
+    return np.where(first < len(others), sizes[np.minimum(first, len(others) - 1)], 0.0)
 
 
 MAX_COLD_NS: Final = 10_000.0

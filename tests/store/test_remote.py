@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import perflaw
 from perflaw.errors import StoreError, UsageError
 from perflaw.imports.experiments import import_experiment
 from perflaw.store import remote
@@ -120,6 +121,30 @@ def test_what_is_pushed_to_s3_is_read_and_pulled_elsewhere(web, s3, tmp_path, mo
     assert "pulled 4 runs of 1 machine" in run_perflaw(elsewhere, "pull", s3).stderr
     assert contents(Experiment("web", elsewhere / ".perflaw/web")) == contents(web)
     assert "pulled 0 runs, 4 more are here already" in run_perflaw(elsewhere, "pull", s3, "web").stderr
+
+
+def test_programs_read_what_was_pushed(web, s3, tmp_path, monkeypatch):
+    """The Python API, in a folder that has no recordings of its own."""
+    monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    local = perflaw.load("web")
+    push(web, open_store(s3))
+    (tmp_path / "elsewhere").mkdir()
+    expected = local.annotate().text, local.trend().text, local.show(), list(local.runs), list(local.components)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="no recordings"):
+        perflaw.load("web")
+    there = perflaw.load("web", store=s3)
+    assert (
+        there.annotate().text,
+        there.trend().text,
+        there.show(),
+        list(there.runs),
+        list(there.components),
+    ) == expected
+    assert [one["id"] for one in perflaw.load("web", "2", store=s3).runs] == ["0002"]
+    with pytest.raises(StoreError, match="there are: web"):
+        perflaw.load("weB", store=s3)
 
 
 def test_what_is_recorded_with_a_store_is_pushed_and_numbered_there(web, s3, tmp_path, monkeypatch):

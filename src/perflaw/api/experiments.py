@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from perflaw.api.answers import Answer
 from perflaw.api.frames import Frame
 from perflaw.api.reading import find_component, read_recordings
+from perflaw.store.experiment import located_by, open_experiment
 
 if TYPE_CHECKING:
     from perflaw.report.drawing import Plot
@@ -21,16 +24,38 @@ if TYPE_CHECKING:
     from perflaw.types.trends import Cluster
     from perflaw.types.variance import Pattern
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-def load(name: str = "default", *runs: str) -> Experiment:
+
+def load(name: str = "default", *runs: str, store: str | None = None) -> Experiment:
     """The experiment of that name under ``.perflaw/`` in the working folder, or of it the runs named.
 
+    With a ``store`` it is the one that was pushed to that URL (``s3://bucket/prefix``, ``file:///folder``), as it is now.
     StoreError if it has no recordings, or one cannot be read.
     """
-    from perflaw.store.experiment import open_experiment
+    found = Experiment(name, runs, _mirrored(store) if store else None)
+    with found.located():
+        open_experiment(name).recordings(runs)
+    return found
 
-    open_experiment(name).recordings(runs)
-    return Experiment(name, runs)
+
+def _mirrored(url: str) -> Callable[[str], Path]:
+    from perflaw.notices import progress
+    from perflaw.record.cache import mirrors_folder
+    from perflaw.store.remote import mirrored
+
+    return mirrored(url, mirrors_folder(), progress)
+
+
+def _where_it_is(method: Method) -> Method:
+    """The same method of an experiment, for which all experiments are where this one is."""
+
+    @wraps(method)
+    def call(self: Experiment, *arguments: Any, **named: Any) -> Any:
+        with self.located():
+            return method(self, *arguments, **named)
+
+    return cast("Method", call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +66,21 @@ class Experiment:
     """Name of the experiment."""
     chosen: tuple[str, ...] = ()
     """Ids of the runs; empty: all runs of the newest version of the program."""
+    place: Callable[[str], Path] | None = field(default=None, repr=False)
+    """The folder of an experiment by its name; None: below the working folder."""
+
+    def located(self) -> AbstractContextManager[None]:
+        """While entered, experiments are where this one is."""
+        return located_by(self.place) if self.place else nullcontext()
 
     @property
+    @_where_it_is
     def recordings(self) -> list[Recording]:
         """The recordings: manifests, and folders of tables."""
         return read_recordings(self.name, self.chosen)
 
     @property
+    @_where_it_is
     def runs(self) -> Frame:
         """A row for each run, with a column for each feature."""
         runs = [one.run for one in self.recordings]
@@ -58,11 +91,13 @@ class Experiment:
         return Frame(columns)
 
     @property
+    @_where_it_is
     def components(self) -> Frame:
         """A row for each run and function."""
         return self._table("components", with_run=True)
 
     @property
+    @_where_it_is
     def invocations(self) -> Frame:
         """A row for each sampled invocation, with the function's name and a column for each feature that was read."""
         from perflaw.store.tables import read_table
@@ -96,6 +131,7 @@ class Experiment:
                     column.append(value)
         return Frame(columns)
 
+    @_where_it_is
     def profile(self) -> Profile:
         """Where the cost of the newest run went, or that of the runs chosen: contexts, functions, call sites."""
         from perflaw.store.profiles import newest_execution, read_profile
@@ -103,6 +139,7 @@ class Experiment:
         recordings = self.recordings
         return read_profile(recordings if self.chosen else newest_execution(recordings))
 
+    @_where_it_is
     def show(self, metric: str = "time") -> str:
         """The call tree and the costliest functions of the newest run, as ``perflaw show`` prints them."""
         from perflaw.api.profiles import profile_document
@@ -110,6 +147,7 @@ class Experiment:
 
         return show_text(profile_document(self.name, self.chosen, metric), False)
 
+    @_where_it_is
     def annotate(self, metric: str = "time", *, at: Mapping[str, float] | None = None) -> Answer[Annotation]:
         """The law of each function's cost, ranked by share, or by cost at the point ``at``."""
         from perflaw.api.laws import learn_experiment
@@ -128,6 +166,7 @@ class Experiment:
         text = annotations_text(document, False)
         return Answer(nouns, document, text, headings, rows, lambda place: law_or_total(nouns[place]))
 
+    @_where_it_is
     def trend(self, *, at: Mapping[str, float] | None = None) -> Answer[Cluster]:
         """Clusters of places whose counts grow together, the costliest first."""
         from perflaw.api.trends import TrendRequest, learn_trend, read_trend_input
@@ -156,6 +195,7 @@ class Experiment:
 
         return Answer(clusters, document, trend_table(document, False), headings, rows, draw)
 
+    @_where_it_is
     def variance(self, component: str | None = None, metric: str = "time") -> Answer[Pattern]:
         """Patterns of variance, most important first; with a ``component``, ``document["function"]`` explains it."""
         from perflaw.learn.variance.analyse import variance
@@ -184,6 +224,7 @@ class Experiment:
 
         return Answer(found.patterns, document, text, ["function", "calls", "mean", "σ / mean", "cause"], rows, draw)
 
+    @_where_it_is
     def mine(self, *components: str, metric: str = "time") -> Answer[MinedSpec]:
         """What durations each function has on each call path; recorded with ``--collect paths``."""
         from perflaw.api.mining import MiningRequest, mine_specs
@@ -211,6 +252,7 @@ class Experiment:
         text = mine_text(document, False, True)
         return Answer(file.specs, document, text, ["function", "calls", "borders", "groups"], rows, draw)
 
+    @_where_it_is
     def check(self, laws: str | Path, metric: str = "time") -> Answer[CheckVerdict]:
         """Verdicts of these recordings on a law file or another experiment; runs behind the laws are left out."""
         from perflaw.api.checks import check_recordings
@@ -237,6 +279,7 @@ class Experiment:
         text = law_verdicts_text(document, False)
         return Answer(verdicts, document, text, ["verdict", "function", "metric", "times the law"], rows, draw)
 
+    @_where_it_is
     def predict(self, metric: str = "time", **point: float) -> Answer[Forecast]:
         """What each function costs at a point that was not recorded: ``predict(n=1e6)``."""
         from perflaw.api.predictions import predict_costs

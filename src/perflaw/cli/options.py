@@ -9,31 +9,22 @@ from typing import Any, TypeVar
 
 import click
 
-from perflaw.errors import StoreError, UsageError
+from perflaw.errors import UsageError
 from perflaw.types.documents import dumps
 from perflaw.types.recordings import FEATURE_NAME
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def mirrors_folder() -> Path:
-    """Folder of the copies of what was read from object storage."""
-    from perflaw.record.cache import make_cache_folder
-
-    try:
-        return make_cache_folder() / "stores"
-    except OSError as error:
-        why = f"{error.strerror} ({error.filename})"
-        raise StoreError("the cache folder cannot be used", why, "PERFLAW_CACHE=FOLDER") from error
-
-
 def _read_from(context: click.Context, parameter: click.Parameter, url: str | None) -> None:
     if url and not context.resilient_parsing:
         from perflaw.notices import progress
-        from perflaw.store.remote import read_from
+        from perflaw.record.cache import mirrors_folder
+        from perflaw.store.experiment import located_by
+        from perflaw.store.remote import mirrored
 
         context.meta[READS_STORE] = url
-        context.with_resource(read_from(url, mirrors_folder(), progress))
+        context.with_resource(located_by(mirrored(url, mirrors_folder(), progress)))
 
 
 def check_store(url: str | None) -> None:

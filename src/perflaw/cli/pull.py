@@ -21,8 +21,8 @@ def command(url: str, name: str | None) -> int:
     perflaw push default file://$PWD/shared && perflaw pull file://$PWD/shared default
     """
     from perflaw.cli.import_ import imported_message
-    from perflaw.cli.options import mirrors_folder
     from perflaw.imports.experiments import import_experiment
+    from perflaw.record.cache import mirrors_folder
     from perflaw.store.experiment import locked, open_experiment
     from perflaw.store.remote import experiments_in, mirror, open_store
 

@@ -14,6 +14,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from perflaw.errors import StoreError
+
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -32,6 +34,15 @@ def make_cache_folder() -> Path:
     if why := distrust(folder):
         raise PermissionError(0, why, str(folder))
     return folder
+
+
+def mirrors_folder() -> Path:
+    """Folder of the copies of what was read from object storage; StoreError if it cannot be had."""
+    try:
+        return make_cache_folder() / "stores"
+    except OSError as error:
+        why = f"{error.strerror} ({error.filename})"
+        raise StoreError("the cache folder cannot be used", why, "PERFLAW_CACHE=FOLDER") from error
 
 
 def distrust(path: Path) -> str:

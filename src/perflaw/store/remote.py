@@ -31,7 +31,6 @@ from perflaw.store.experiment import (
     Experiment,
     discard,
     identity_of,
-    located_by,
     locked,
     read_manifest,
 )
@@ -400,9 +399,8 @@ Progress = Callable[[str], AbstractContextManager[Callable[[float], None]]]
 """A context for work with a label, which gives the function to tell the part that is done."""
 
 
-@contextmanager
-def read_from(url: str, cache: Path, progress: Progress) -> Iterator[None]:
-    """While entered, experiments are those of a URL. What is read of them is kept below ``cache``."""
+def mirrored(url: str, cache: Path, progress: Progress) -> Callable[[str], Path]:
+    """The folder of each experiment of a URL, for ``located_by``: copied below ``cache`` when it is first asked for."""
     store, opened = open_store(url), dict[str, Path]()
 
     def place(name: str) -> Path:
@@ -411,8 +409,7 @@ def read_from(url: str, cache: Path, progress: Progress) -> Iterator[None]:
                 opened[name] = mirror(store, name, cache, tell).folder
         return opened[name]
 
-    with located_by(place):
-        yield
+    return place
 
 
 def mirror(store: ObjectStore, name: str, cache: Path, tell: Callable[[float], None] = lambda part: None) -> Experiment:

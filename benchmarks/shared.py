@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -15,10 +16,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from perflaw.record.attach.priority import hastened, urgent
+
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(__file__).parent / "programs"
 CACHE = ROOT / "build" / "bench"
 BLOCKS = 10
+SAMPLE_NS = 20_000_000
+"""CPU time in which a cost is measured."""
 CPUCLOCK_SCHED = 2
 """The kernel's number of the clock that counts all CPU time of a process."""
 VERSIONS = ("3.11", "3.12", "3.13")
@@ -106,27 +111,78 @@ class Change:
         return bars.check(what, self.estimate, bar)
 
 
+class Worker:
+    """A program that works without pause; for a line it prints the units of work done and the CPU time, ns, of one moment.
+
+    One that works in one thread does so before other programs, where the system permits that: more would take all processors.
+    """
+
+    def __init__(self, command: Sequence[str | Path], *, is_first: bool = False) -> None:
+        self.is_first = is_first
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._line()
+
+    def _line(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline()
+
+    def _done(self) -> tuple[int, int]:
+        """Units done so far, and the CPU time that they took, ns."""
+        assert self.process.stdin
+        self.process.stdin.write("?\n")
+        self.process.stdin.flush()
+        units, cpu = map(int, self._line().split())
+        return units, cpu
+
+    def run(self, *, on: bool) -> None:
+        """Let it work, or stop it."""
+        self.process.send_signal(signal.SIGCONT if on else signal.SIGSTOP)
+
+    def cost(self) -> float:
+        """CPU time of a unit, ns; it works only meanwhile."""
+        threads = [int(task.name) for task in Path(f"/proc/{self.process.pid}/task").iterdir()]
+        with urgent(), hastened(threads if self.is_first else []):
+            self.run(on=True)
+            units, cpu = more, later = self._done()
+            while later < cpu + SAMPLE_NS:
+                time.sleep(SAMPLE_NS / 4e9)
+                more, later = self._done()
+            self.run(on=False)
+        return (later - cpu) / (more - units)
+
+    def end(self) -> str:
+        """What it says at its end."""
+        self.run(on=True)
+        return self.process.communicate()[0].strip()
+
+
 def change_beside(
-    cost: Callable[[], float], control: Callable[[], float], rounds: int, act: Callable[[], None]
+    cost: Callable[[], float], control: Callable[[], float], rounds: int, act: Callable[[], None], times: int = 1
 ) -> Change:
     """How much more a round costs after ``act``, beside a control that is left alone.
 
-    Rounds of both alternate, so that what the machine does meanwhile cancels in the ratio of a pair. The interval is
-    Student's, of the difference of the means of medians of BLOCKS blocks of pairs, because neighbouring pairs are alike.
+    Rounds of both alternate, so that what the machine does meanwhile cancels in the ratio of a pair; of those behind, each of
+    the ``times`` that ``act`` is called has its share. The interval is Student's, of the difference of the means of medians of
+    BLOCKS blocks of pairs, because neighbouring pairs are alike.
     """
 
-    def blocks() -> np.ndarray:
-        ratios = []
-        for number in range(rounds):
+    def ratios(count: int) -> list[float]:
+        found = []
+        for number in range(count):
             measured = [cost(), control()] if number % 2 else [control(), cost()][::-1]
-            ratios.append(np.log(measured[0] / measured[1]))
-        return np.array([np.median(block) for block in np.array_split(ratios, BLOCKS)])
+            found.append(np.log(measured[0] / measured[1]))
+        return found
 
-    before = blocks()
-    act()
-    after = blocks()
-    error = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / BLOCKS) * stats.t.ppf(0.975, 2 * BLOCKS - 2)
-    change = after.mean() - before.mean()
+    def blocks(found: list[float]) -> np.ndarray:
+        return np.array([np.median(block) for block in np.array_split(found, BLOCKS)])
+
+    before, after = blocks(ratios(rounds)), list[float]()
+    for number in range(times):
+        act()
+        after += ratios(rounds * (number + 1) // times - len(after))
+    behind = blocks(after)
+    error = np.sqrt((before.var(ddof=1) + behind.var(ddof=1)) / BLOCKS) * stats.t.ppf(0.975, 2 * BLOCKS - 2)
+    change = behind.mean() - before.mean()
     return Change(*(float(np.expm1(one)) for one in (change, change - error, change + error)))
 
 

@@ -1,11 +1,14 @@
 """A service under load, for benchmarks/attach.py: one thread computes without pause, others wait most of the time.
 
-Prints the units of work done and the CPU time that they took, four times a second, until its standard input ends.
+For each line of its standard input it prints the units of work done so far and the CPU time that they took, ns.
 """
 
 import sys
 import threading
 import time
+
+done = (0, 0)
+"""Units of work done, and their CPU time: one object, so that both are of the same moment."""
 
 
 def leaf(number):
@@ -26,17 +29,14 @@ def wait_and_answer():
 
 
 def work():
-    done, printed = 0, time.monotonic()
+    global done
     while True:
-        begun = time.thread_time_ns()
-        while time.monotonic() < printed + 0.25:
-            unit()
-            done += 1
-        printed = time.monotonic()
-        print(done, time.thread_time_ns() - begun, flush=True)
-        done = 0
+        unit()
+        done = (done[0] + 1, time.thread_time_ns())
 
 
 for body in (work, wait_and_answer, wait_and_answer):
     threading.Thread(target=body, daemon=True).start()
-sys.stdin.read()
+print("ready", flush=True)
+for _ in sys.stdin:
+    print(*done, flush=True)

@@ -15,8 +15,9 @@ import pytest
 
 from perflaw.record.attach import directory, native_session, patching
 from perflaw.record.attach.directory import left_behind
-from perflaw.record.attach.injection import StoppedThread, start_thread
+from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.process import native_program
+from perflaw.record.attach.stopping import Stop
 from perflaw.record.build import build, hooks
 from perflaw.record.compiled.inject import choice
 from perflaw.record.compiled.inject.tables import ModulePatches, module_patches
@@ -166,15 +167,15 @@ def test_jumps_are_written_in_batches_and_record_only_when_all_are_there(
     """Otherwise the first calls of a function with its jump would be those of a wrong caller, which has none yet."""
     (tmp_path / "chain.c").write_text(CHAIN)
     subprocess.run(["gcc", "-O2", "-g", "chain.c", "-o", "chain"], cwd=tmp_path, check=True)
-    stop, batches = patching._all_stopped, list[int]()
+    stop, batches = patching.all_stopped, list[int]()
 
-    def stop_later(pid: int) -> AbstractContextManager[list[StoppedThread]]:
+    def stop_later(pid: int) -> AbstractContextManager[Stop]:
         batches.append(pid)
         time.sleep(0.05)
         return stop(pid)
 
     monkeypatch.setattr(patching, "_PAGES", 1)
-    monkeypatch.setattr(patching, "_all_stopped", stop_later)
+    monkeypatch.setattr(patching, "all_stopped", stop_later)
     with serving(tmp_path / "chain") as pid:
         program = native_program(pid)
         assert program

@@ -83,6 +83,14 @@ def test_functions_that_jump_to_one_another_return_together(tmp_path: Path) -> N
     assert opened(recording) == 0
 
 
+def test_a_function_that_is_jumped_to_again_replaces_its_earlier_call(tmp_path: Path) -> None:
+    """Or else the states of a machine would nest as deep as it takes steps."""
+    program = built(tmp_path, "injected.c", "-O2")
+    (recording,) = recorded(tmp_path, program, "states", 100_000, exclude=("main",))
+    assert paths(recording) == {"/start": 3, "/start/even": 150_003, "/start/even/odd": 150_000}
+    assert opened(recording) == 0
+
+
 def compiled_heads(folder: Path, compiler: str, *flags: str) -> Path:
     return built(folder, "heads.c", "-O2", *flags, compiler=compiler)
 

@@ -28,6 +28,18 @@ ALWAYS_INLINE int quick(const void *function, const uintptr_t *slot) {
     return quick_done(thread, INJECT_RECORDED);
 }
 
+/* A function is called by a jump. Where it is open already at this place of the stack, functions jump to one another in turns, as
+ * the states of a machine do: its earlier invocation, and what that has jumped to, is over, or such turns would nest without end. */
+static void end_earlier_turn(Thread *thread, const void *function, uintptr_t slot) {
+    const OpenInvocation *open = thread->top;
+    while ((open->stack & ~IS_READ_AT_END) == slot && open->function != function) open--;
+    if ((open->stack & ~IS_READ_AT_END) != slot) return;
+    for (int64_t ends = thread->top - open; ends >= 0; ends--) {
+        thread->top->stack = slot; /* it returns what a later one returns, which is not known yet */
+        invocation_exit(thread, thread->top->function, NULL, NULL, slot);
+    }
+}
+
 static int enter(const void *function, const uintptr_t *slot) {
     uintptr_t stack = (uintptr_t)slot, returns = *slot;
     Thread *thread = claim_thread(stack);
@@ -35,8 +47,10 @@ static int enter(const void *function, const uintptr_t *slot) {
     int reads = 0, how = INJECT_PLAIN, is_tail = returns == (uintptr_t)inject_leave;
     if (__builtin_expect(mirror_has_copies, 0) && !is_tail) is_tail = mirror_leaves(returns);
     if (__builtin_expect(stack >= thread->mirrored, 1) || mirror_reach(thread, stack)) {
-        if (is_tail) returns = *mirror_of(stack);
-        else {
+        if (is_tail) {
+            returns = *mirror_of(stack);
+            end_earlier_turn(thread, function, stack);
+        } else {
             *mirror_of(stack) = returns;
             invocations_bury(thread, stack + 2); /* what has stood here is gone */
         }

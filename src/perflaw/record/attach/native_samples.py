@@ -22,9 +22,9 @@ import numpy as np
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.cpu_samples import STACK_BYTES, ProcessSamples
-from perflaw.record.attach.injection import Unusable, stopped_thread
 from perflaw.record.attach.process import NativeProgram, ended, inside, mapped_files
 from perflaw.record.attach.stack_samples import StackSamples
+from perflaw.record.attach.stopping import Unusable, stopped_thread
 from perflaw.record.compiled.dwarf import functions_at
 from perflaw.record.compiled.selection import functions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import TargetError
-from perflaw.record.attach.injection import StoppedThread, Unusable, ask_to_stop, stopped_thread
-from perflaw.record.attach.process import ended
+from perflaw.record.attach.priority import urgent
+from perflaw.record.attach.stopping import StoppedThread, all_stopped
 
 JUMP: Final = np.dtype([("address", "<u8"), ("size", "<u4"), ("loop", "<u4"), ("original", "V24"), ("jump", "V24")])
 """``Jump`` of native/compiled/inject/patches.h."""
@@ -29,8 +29,8 @@ _STEPS: Final = 64
 """Instructions that a thread may need to leave the first ones of a function."""
 _PAGES: Final = 1024
 """Pages of code that are changed while the threads are stopped once: about 3 ms."""
-_TRIES, _PAUSE_S = 20, 0.005
-"""A function in whose first instructions, or loop back to them, a thread is is tried again so often, after this time."""
+_TRIES, _PAUSE_S, _MAX_PAUSE_S = 20, 0.005, 0.1
+"""A function in whose first instructions, or loop back to them, a thread is is tried again so often, after these times."""
 _MAX_STACK: Final = 1 << 24
 """Bytes of a thread's stack that are searched for such functions."""
 
@@ -45,6 +45,8 @@ class Patching:
     """Rows ``JUMP``, in order of address."""
     stopped_ms: float = 0.0
     """How long its threads were stopped, at most."""
+    gathering_ms: float = 0.0
+    """How much of that passed until the last of them had stopped."""
     left_out: list[int] = field(default_factory=list)
     """Addresses of functions whose jumps were not written, because a thread was in them."""
 
@@ -63,8 +65,9 @@ class Patching:
             for last in (*[False] * (_TRIES - 1), True):
                 if batch._try_to_write(column, last):
                     break
-                time.sleep(_PAUSE_S)
-            self.stopped_ms = max(self.stopped_ms, batch.stopped_ms)
+                _let_run(self.pid)
+            if batch.stopped_ms > self.stopped_ms:
+                self.stopped_ms, self.gathering_ms = batch.stopped_ms, batch.gathering_ms
         self.rows = np.concatenate([np.empty(0, JUMP), *(batch.rows for batch in batches)])
         self.left_out += [address for batch in batches for address in batch.left_out]
 
@@ -78,28 +81,36 @@ class Patching:
 
     def _try_to_write(self, column: Literal["jump", "original"], last: bool) -> bool:
         """Whether it is done. If it is the last try, functions that a thread is in stay as they are."""
-        with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file:
+        with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file, urgent():
             memory = file.fileno()
             prepared = self._prepared(memory, column)
-            begun = time.perf_counter()
-            with _urgent(), _all_stopped(self.pid) as threads:
-                if column == "jump":
-                    for thread in threads:
-                        self._leave(thread)
-                    interrupted = self._interrupted(threads, memory)
-                    if interrupted.any():
-                        if not last:
-                            return False
-                        self.left_out += self.rows["address"][interrupted].tolist()
-                        self.rows = self.rows[~interrupted]
-                        prepared = self._prepared(memory, column)
-                for part, before, block in prepared:
-                    first = int(part["address"][0])
-                    with suppress(OSError):  # the library was closed meanwhile
-                        if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
-                            _, block = self._changed(memory, part, column)
-                        os.pwrite(memory, block, first)
-        self.stopped_ms = max(self.stopped_ms, (time.perf_counter() - begun) * 1e3)
+            with all_stopped(self.pid) as stop:
+                is_done = self._change(column, stop.threads, memory, prepared, last)
+        if stop.lasted_ms > self.stopped_ms:
+            self.stopped_ms, self.gathering_ms = stop.lasted_ms, stop.gathering_ms
+        return is_done
+
+    def _change(
+        self, column: str, threads: list[StoppedThread], memory: int,
+        prepared: list[tuple[NDArray[np.void], bytes, bytes]], last: bool,
+    ) -> bool:  # fmt: skip
+        """:meth:`_try_to_write` while the threads are stopped."""
+        if column == "jump":
+            for thread in threads:
+                self._leave(thread)
+            interrupted = self._interrupted(threads, memory)
+            if interrupted.any():
+                if not last:
+                    return False
+                self.left_out += self.rows["address"][interrupted].tolist()
+                self.rows = self.rows[~interrupted]
+                prepared = self._prepared(memory, column)
+        for part, before, block in prepared:
+            first = int(part["address"][0])
+            with suppress(OSError):  # the library was closed meanwhile
+                if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
+                    _, block = self._changed(memory, part, column)
+                os.pwrite(memory, block, first)
         return True
 
     def _interrupted(self, threads: list[StoppedThread], memory: int) -> NDArray[np.bool_]:
@@ -174,6 +185,27 @@ def _stack_words(thread: StoppedThread, memory: int, spans: list[range]) -> NDAr
     return np.empty(0, np.int64)
 
 
+def _let_run(pid: int) -> None:
+    """Pause until all threads that can run have done so: on a busy machine one may have no processor for many tries."""
+    waiting, deadline = _runnable(pid), time.monotonic() + _MAX_PAUSE_S
+    time.sleep(_PAUSE_S)
+    while waiting and time.monotonic() < deadline:
+        now = _runnable(pid)
+        waiting = {thread: ran for thread, ran in waiting.items() if now.get(thread) == ran}
+        time.sleep(_PAUSE_S if waiting else 0)
+
+
+def _runnable(pid: int) -> dict[str, str]:
+    """Threads that run or wait for a processor → how long they have run."""
+    found = {}
+    with suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                if (task / "stat").read_text().rpartition(")")[2].split(None, 1)[0] == "R":
+                    found[task.name] = (task / "schedstat").read_text().split(None, 1)[0]
+    return found
+
+
 def _mappings(pid: int) -> Iterator[tuple[range, str]]:
     """What a process has mapped, in order of address: addresses and rights."""
     with (Path("/proc") / str(pid) / "maps").open() as maps:
@@ -182,43 +214,3 @@ def _mappings(pid: int) -> Iterator[tuple[range, str]]:
             begin, end = (int(part, 16) for part in span.split("-"))
             if end < 1 << 63:  # not the kernel's own page
                 yield range(begin, end), rights
-
-
-@contextmanager
-def _urgent() -> Iterator[None]:
-    """Run before all other programs while entered, if the system allows it: threads that are stopped wait for this one."""
-    before = os.sched_getscheduler(0), os.sched_getparam(0)
-    try:
-        with suppress(OSError):  # the capability SYS_NICE is missing
-            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(os.sched_get_priority_min(os.SCHED_RR)))
-        yield
-    finally:
-        with suppress(OSError):
-            os.sched_setscheduler(0, *before)
-
-
-@contextmanager
-def _all_stopped(pid: int) -> Iterator[list[StoppedThread]]:
-    """All threads of a process, stopped while entered."""
-    with ExitStack() as stack:
-        threads: dict[int, StoppedThread] = {}
-        gone: set[int] = set()
-        while True:
-            try:
-                found = {int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()}
-            except OSError as error:
-                raise TargetError(*ended(pid)) from error
-            new = found - threads.keys() - gone
-            if not new:
-                break
-            for thread in new:
-                try:
-                    ask_to_stop(pid, thread)
-                except Unusable:  # it has ended
-                    gone.add(thread)
-            for thread in new - gone:
-                try:
-                    threads[thread] = stack.enter_context(stopped_thread(pid, thread, is_asked=True))
-                except Unusable:
-                    gone.add(thread)
-        yield list(threads.values())

@@ -381,3 +381,47 @@ sys.settrace(None)
 print(seen)
 """
 """A program that hears of audit hooks, refuses them in a way that the interpreter does not tell, and traces itself."""
+
+LOOPS = """
+def odd(n): return [k for k in range(n) if k % 2]
+def pairs(n): return [(a, b) for a in range(n) for b in range(a) if (a + b) % 2 if a]
+def either(n): return {k: -k if k % 2 else k for k in range(n) if k > 1 or n < 4}
+def union(items): return {x for row in items if row for x in row}
+def later(n): return sum(k for k in range(n) if k % 3)
+def whole(n): return all(k < 4 for k in range(n)) or any(k > 6 for k in range(n))
+def nested(n): return [[b for b in range(a) if b != 2] for a in range(n) if a != 1]
+def called(n): return [len(odd(k)) for k in range(n) if odd(k) or k == 1]
+def raising(n): return [1 // (3 - k) for k in range(n) if k != 1]
+def no_iterable(n): return [k for k in n if k]
+def unbound(n):
+    if n > 3: late = 2
+    return [k + late for k in range(n) if k % 2]
+def inline(n):
+    total = 0
+    for k in range(n): total += k if k % 2 else -k
+    while total > 5 and n: total -= 3 if total % 2 else 4
+    for k in range(n):
+        if k == 4: break
+        total += 1 if k and total else 2
+    else: total = -total
+    return total
+class Breaks:
+    def __init__(self, n): self.n = n
+    def __iter__(self): return self
+    def __next__(self):
+        self.n -= 1
+        if self.n < 2: raise ValueError(self.n) if self.n else StopIteration
+        return self.n
+def half(n): return [k for k in Breaks(n) if k % 2]
+def taken(n):
+    made = (k * k for k in range(n) if k % 2)
+    first = [next(made, None) for k in range(n // 2) if k != 1]
+    made.close()
+    return first
+for n in range(9):
+    for f in (odd, pairs, either, later, whole, nested, called, raising, no_iterable, unbound, inline, half, taken):
+        try: print(f.__name__, n, f(n))
+        except Exception as error: print(f.__name__, n, type(error).__name__, error.__traceback__.tb_next.tb_lineno)
+    print(union([range(k) for k in range(n) if k != 2]))
+"""
+"""Loops within a line, with conditions: comprehensions, generators, what ends them early."""

@@ -138,8 +138,9 @@ def test_blocks_are_of_lines_that_have_several(counted):
     }
 
 
-def test_blocks_from_few_events_are_those_of_every_instruction(tmp_path, capfd):
-    (tmp_path / "app.py").write_text(line_programs.RAISES)
+@pytest.mark.parametrize("program", [line_programs.RAISES, line_programs.LOOPS], ids=["raises", "loops"])
+def test_blocks_from_few_events_are_those_of_every_instruction(tmp_path, capfd, program):
+    (tmp_path / "app.py").write_text(program)
     plain = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     kinds = (("lines",), ("branches", "lines"))  # each instruction is told if branches are counted by invocation (3.11)
     few, every = (by_name(read_counts(record(tmp_path, collect)[0].folder)) for collect in kinds)

@@ -17,6 +17,7 @@ typedef struct Step {
     int last;             /* of a block that begins here: its last instruction */
     /* of a block that begins here: how it is entered; `natural` tells that an event of a line comes with it */
     uint8_t natural, quietly, is_told, is_kept, is_returned, seen;
+    uint16_t leads_to; /* 1 + index of the wanted jump at the end of the only block that it leads into; 0: none */
 } Step;
 
 typedef struct Graph {
@@ -160,6 +161,7 @@ static void unchoose_line(Graph *graph, int line) {
         if (line_of(graph, unit) != line) continue;
         graph->points->chosen[unit] = graph->points->told[unit] = 0;
         graph->step[unit].is_told = graph->step[unit].is_kept = 0;
+        graph->step[unit].leads_to = 0;
     }
 }
 
@@ -201,13 +203,39 @@ static int tells_way(Graph *graph, int from, int to) {
 /* The first unit of the jump: what a site's offset is may be behind an EXTENDED_ARG. */
 static int jump_of(const Graph *graph, const Site *site) { return graph->step[head_of(graph, site->offset / UNIT)].last; }
 
+/* Whether a frame that comes to the block always comes to the end of it before it is left for another one's. */
+static int is_whole(const Graph *graph, int head) {
+    for (int unit = head; unit <= graph->step[head].last; unit = graph->step[unit].next) {
+        int op = graph->step[unit].op;
+        if (op == YIELD_VALUE || op == RETURN_GENERATOR || op == SEND || op == ASYNC_GEN_WRAP) return 0;
+    }
+    return 1;
+}
+
+/* A loop's block is entered from behind, which is told, and from before, which is not: the block before leads nowhere
+ * else, so what tells of that one tells of the loop's jump. */
+static int choose_before(Graph *graph, int head, const Site *site) {
+    for (int unit = 0; unit < graph->units; unit = graph->step[unit].next) {
+        int before = head_of(graph, unit), is_forward = graph->step[unit].op == JUMP_FORWARD;
+        if (graph->step[unit].op < 0) return 0;
+        if (graph->step[before].last != unit) continue;
+        int falls = falls_through(graph, unit) && graph->step[unit].next == head;
+        if ((!falls && graph->step[unit].target != head) || is_natural(graph, unit, head)) continue;
+        if (before == head || (graph->step[unit].target >= 0 && !is_forward) || !is_whole(graph, before)) return 0;
+        int needs_event = graph->step[before].quietly || !graph->step[before].natural;
+        if (needs_event && !choose(graph, before)) return 0;
+        graph->step[before].leads_to = (uint16_t)(1 + (site - graph->branches->site));
+    }
+    return 1;
+}
+
 /* Choose an instruction in each block that needs one: those that a wanted jump ends, and of the two that it leads to one
  * if that suffices. */
 static int choose_around(Graph *graph, const Site *site) {
     int jump = jump_of(graph, site), head = head_of(graph, jump), next = site->next / UNIT, target = site->target / UNIT;
     if (target < 0 || target >= graph->units || next >= graph->units || next == target) return 0;
     if (graph->step[head].quietly || !graph->step[head].natural)
-        if (!choose(graph, head)) return 0;
+        if (!choose(graph, head) && !choose_before(graph, head, site)) return 0;
     int next_is_told = tells_way(graph, jump, next), target_is_told = tells_way(graph, jump, target);
     if (!next_is_told && !(target_is_told && is_clear(graph, next, target))) next_is_told = choose(graph, next);
     if (!target_is_told && !(next_is_told && is_clear(graph, target, next))) target_is_told = choose(graph, target);
@@ -237,7 +265,9 @@ static void take_line(Graph *graph, int line) {
     graph->points->of_line[line - graph->first] = 1;
     for (int unit = 0; unit < graph->units; unit++) {
         if (line_of(graph, unit) != line) continue;
-        const Site *site = branches_site(graph->branches, graph->step[head_of(graph, unit)].last * UNIT);
+        const Step *block = &graph->step[head_of(graph, unit)];
+        const Site *site = branches_site(graph->branches, block->last * UNIT);
+        graph->points->ending[unit] = block->leads_to;
         if (site && site->wanted) graph->points->ending[unit] = (uint16_t)(1 + (site - graph->branches->site));
     }
 }
@@ -259,10 +289,26 @@ static int choose_lines(Graph *graph) {
     return any;
 }
 
+static void note_events(const Graph *graph) {
+    const Points *points = graph->points;
+    for (int unit = 0; unit < graph->units; unit++) {
+        int is_behind = points->told[unit], place = line_of(graph, unit) - graph->first;
+        int32_t block = points->head[unit - is_behind];
+        int is_entry = !is_behind && unit * UNIT == block;
+        int by_opcode = place >= 0 && place < graph->span && graph->looked_at[place] && !points->of_line[place];
+        points->event[unit] = (LineEvent){.block = block,
+                                          .ending = points->ending[unit],
+                                          .is_behind = (uint8_t)is_behind,
+                                          .is_entry = (uint8_t)is_entry,
+                                          .by_opcode = (uint8_t)by_opcode};
+    }
+}
+
 /* ---- the whole ---- */
 
 void points_free(Points *points) {
     if (!points) return;
+    free(points->event);
     free(points->head);
     free(points->ending);
     free(points->chosen);
@@ -279,6 +325,7 @@ static Points *create(const Branches *branches, int span) {
     size_t units = (size_t)branches->units;
     points->units = branches->units;
     points->first_chosen = -1;
+    points->event = calloc(units, sizeof *points->event);
     points->head = calloc(units, sizeof *points->head);
     points->ending = calloc(units, sizeof *points->ending);
     points->chosen = calloc(units, 1);
@@ -286,8 +333,8 @@ static Points *create(const Branches *branches, int span) {
     points->line = calloc(units, sizeof *points->line);
     points->silent = calloc((size_t)branches->sites, 1);
     points->of_line = calloc((size_t)span, 1);
-    if (points->head && points->ending && points->chosen && points->told && points->line && points->silent &&
-        points->of_line)
+    if (points->event && points->head && points->ending && points->chosen && points->told && points->line &&
+        points->silent && points->of_line)
         return points;
     points_free(points);
     return NULL;
@@ -305,6 +352,7 @@ Points *points_find(const Branches *branches, const uint8_t *bytes, const Positi
         find_blocks(&graph);
         find_ways(&graph);
         any = choose_lines(&graph);
+        note_events(&graph);
     }
     free(steps);
     free(looked_at);

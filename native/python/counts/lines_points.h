@@ -22,10 +22,21 @@
 
 enum Silent { NONE_SILENT, NEXT_SILENT, TARGET_SILENT };
 
+/* What the event of a line at a unit of bytecode tells. */
+typedef struct LineEvent {
+    int32_t block;     /* offset of the first instruction of the block that it tells of */
+    uint16_t ending;   /* as Points.ending */
+    uint8_t is_behind; /* it tells of the block of the instruction before, and is no execution of the line */
+    uint8_t is_entry;  /* the block begins with it, which may be once more */
+    uint8_t by_opcode; /* every instruction of its line has to be told */
+} LineEvent;
+
 /* All but `silent` and `of_line` are by unit of bytecode. */
 typedef struct Points {
+    LineEvent *event;      /* what the event of a line tells, while points are in use: all that follows, in one place */
     int32_t *head;    /* offset of the first instruction of its block; a block lies in one line */
-    uint16_t *ending; /* 1 + index of the wanted jump at the end of its block; 0: none, or its line is told otherwise */
+    uint16_t *ending; /* 1 + index of the wanted jump at the end of its block, or of the only one that this leads into;
+                       * 0: none, or its line is told otherwise */
     uint8_t *chosen;  /* it loses its line */
     uint8_t *told;    /* its event tells of the block of the instruction before, which lost its line */
     int32_t *line;    /* the line, for what is mended */

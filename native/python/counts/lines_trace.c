@@ -5,34 +5,26 @@
 #include "branches.h"
 #include "python/functions.h"
 
-/* The block that an event tells of, by its first instruction, and the wanted jump at the end of the block where the
- * frame is now. */
-typedef struct Told {
-    int32_t block;
-    int is_entry; /* it is the event of a line with which the block begins, which may be once more */
-    int is_behind; /* it tells of the block of the instruction before */
-    const Site *ending;
-} Told;
-
-static Told told_at(const Lines *lines, int what, int32_t offset) {
+/* What an event at an instruction tells; `other` is lent for what no event of a line tells. */
+static const LineEvent *told_at(const Lines *lines, int what, int32_t offset, LineEvent *other) {
     const Points *points = lines->points;
     int unit = offset / (int32_t)sizeof(_Py_CODEUNIT);
-    if (!points || unit < 0 || unit >= points->units) return (Told){offset, 0, 0, NULL};
-    int is_behind = what == PyTrace_LINE && points->told[unit] && points_in_use;
-    int ending = points_in_use ? points->ending[unit] : 0;
-    int32_t block = points->head[unit - is_behind];
-    int is_entry = what == PyTrace_LINE && !is_behind && offset == block;
-    return (Told){block, is_entry, is_behind, ending ? &lines->branches->site[ending - 1] : NULL};
+    int is_inside = points && unit >= 0 && unit < points->units;
+    if (is_inside && what == PyTrace_LINE && points_in_use) return &points->event[unit];
+    other->block = is_inside ? points->head[unit] : offset;
+    other->ending = is_inside && points_in_use ? points->ending[unit] : 0;
+    other->is_behind = other->by_opcode = 0;
+    other->is_entry = is_inside && what == PyTrace_LINE && offset == other->block;
+    return other;
 }
 
-/* Whether the frame has not come to the jump yet: it is still in the block that the jump ends. */
-static int is_before(const Lines *lines, const Told *told, const Site *jump) {
-    const Points *points = lines->points;
-    return points && !told->is_entry && told->block == points->head[jump->offset / (int32_t)sizeof(_Py_CODEUNIT)];
+/* Whether the frame has not come to the jump yet: it is still in the block that the jump ends, or in one before it. */
+static int is_before(const Lines *lines, const LineEvent *told, const Site *jump) {
+    return told->ending && !told->is_entry && jump == &lines->branches->site[told->ending - 1];
 }
 
 /* Count the outcome of the jump before, now that it is known where it went. */
-static void count_last_jump(Thread *thread, Lines *lines, const Told *told) {
+static void count_last_jump(Thread *thread, Lines *lines, const LineEvent *told) {
     const Site *jump = thread->jump;
     const Branches *branches = lines->branches;
     int is_ours = branches && jump >= branches->site && jump < branches->site + branches->sites;
@@ -92,6 +84,17 @@ static void mend_raise(Thread *thread, const Lines *lines, PyObject *exception, 
     if (last->tb_lineno == -1) last->tb_lineno = points->line[unit];
 }
 
+/* The event of a line of code with points: nearly all events of such code, which have to be quick. */
+static void reach_told(Thread *thread, Lines *lines, PyFrameObject *object, const LineEvent *told) {
+    uint32_t at = (uint32_t)object->f_lineno - (uint32_t)lines->first;
+    if (!told->is_behind && at < (uint32_t)lines->span) {
+        lines->counts[at]++;
+        object->f_trace_opcodes = (char)told->by_opcode;
+    }
+    if (thread->jump) count_last_jump(thread, lines, told);
+    if (told->ending) thread->jump = &lines->branches->site[told->ending - 1];
+}
+
 static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argument) {
     (void)self;
     Lines *lines = function_lines(object->f_frame->f_code);
@@ -103,19 +106,27 @@ static int trace(PyObject *self, PyFrameObject *object, int what, PyObject *argu
         return 0;
     }
     int unit = _PyInterpreterFrame_LASTI(object->f_frame);
+    const Points *points = lines->points;
+    int is_told = what == PyTrace_LINE && points && points_in_use && (uint32_t)unit < (uint32_t)points->units;
+    if (is_told && !branches_wanted && !thread->raised_line) {
+        reach_told(thread, lines, object, &points->event[unit]);
+        add_counting(thread, cost_ns(lines, object));
+        return 0;
+    }
     int32_t offset = unit * (int32_t)sizeof(_Py_CODEUNIT);
     if (what == PyTrace_CALL && lines->points) points_apply(object->f_frame->f_code, lines->points, functions_restore_lines);
     Counting *counting = branches_wanted ? counting_of(object->f_frame) : NULL;
-    Told told = told_at(lines, what, offset);
+    LineEvent other;
+    const LineEvent *told = told_at(lines, what, offset, &other);
     /* What handles an exception is no line of its own if it stands further on in the line. */
     int is_same = thread->raised_line && thread->raised_line == object->f_lineno && offset > thread->raised_offset;
     thread->raised_line = 0;
     if (what == PyTrace_LINE) {
-        if (!told.is_behind && !is_same) reach_line(lines, object, counting != NULL);
+        if (!told->is_behind && !is_same) reach_line(lines, object, counting != NULL);
         add_counting(thread, cost_ns(lines, object));
     }
-    if (thread->jump) count_last_jump(thread, lines, &told);
-    if (told.ending) thread->jump = told.ending;
+    if (thread->jump) count_last_jump(thread, lines, told);
+    if (told->ending) thread->jump = &lines->branches->site[told->ending - 1];
     if (what == PyTrace_EXCEPTION) {
         thread->jump = NULL;
         if (counting) counting->last = NULL;

@@ -1,15 +1,25 @@
 #!/bin/sh
-# The report page is tested in Debian's Chromium; installs it where it is missing and we may.
+# The report page is tested in Debian's Chromium, and by the slow tests in its Firefox; installs what is missing, if we may.
+#   browser.sh      Chromium
+#   browser.sh all  Firefox as well
 set -eu
-for name in chromium chromium-browser google-chrome; do
-    if command -v "$name" >/dev/null 2>&1; then
-        exit 0
+require() { # package, commands of which one must be there
+    package=$1
+    shift
+    for name in "$@"; do
+        if command -v "$name" >/dev/null 2>&1; then
+            return 0
+        fi
+    done
+    if [ "$(id -u)" != 0 ]; then
+        echo "the page's tests need a browser: sudo apt-get install -y $package" >&2
+        exit 2
     fi
-done
-if [ "$(id -u)" != 0 ]; then
-    echo "the page's tests need Chromium: sudo apt-get install -y chromium" >&2
-    exit 2
+    echo "installing $package for the page's tests"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$package" >/dev/null
+}
+require chromium chromium chromium-browser google-chrome
+if [ "${1:-}" = all ]; then
+    require firefox-esr firefox-esr firefox
 fi
-echo "installing Chromium for the page's tests"
-apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null

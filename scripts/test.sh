@@ -14,7 +14,7 @@ if [ -n "$all" ]; then
     extra=test
     export PERFLAW_TEST_EXAMPLES=full
 fi
-sh scripts/browser.sh
+sh scripts/browser.sh ${all:+all}
 sh scripts/compilers.sh ${all:+all}
 sh scripts/servers.sh tests
 sh scripts/promtool.sh

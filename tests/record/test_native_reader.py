@@ -1,5 +1,6 @@
 """The reader of native recordings, on spools written by hand: rings, several processes, those that outlive the program."""
 
+import os
 import random
 import re
 import subprocess
@@ -9,10 +10,12 @@ import pytest
 
 from perflaw.record import build
 from perflaw.record.manifest import Execution
+from perflaw.record.python import native_reader
 from perflaw.record.python.native_reader import NativeReader, is_running
 from perflaw.record.python.tracers import NativeTracer
 from perflaw.record.saving import RunContext, save_recording
 from perflaw.record.settings import RecordSettings
+from perflaw.record.tree import records
 from perflaw.record.tree.records import ENTER, MAX_LANES, DefinitionsReader
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.experiment import open_experiment
@@ -324,3 +327,31 @@ def test_a_program_without_descriptors_is_told_so(perflaw, tmp_path):
     (tmp_path / "greedy.py").write_text(_NO_DESCRIPTORS)
     done = perflaw("record", "--", sys.executable, "greedy.py", timeout=60)
     assert "recording stopped early: the program has used up its file descriptors" in done.stderr
+
+
+def test_definitions_of_code_are_read_alike_by_both_ways(monkeypatch):
+    line = "('code', 3, 'a.b', '/x/y.py', 12, 'own', ('self', 'n', ), ((0, 2, 10), (2, 4, None), (4, 8, 11), ))"
+    wild = line.replace("'n', ", "'\\u00e9', ")
+    quick, slow = records.Definitions(), records.Definitions()
+    quick.take(line)
+    assert quick.components[3].parameters == ("self", "n")
+    assert quick.lines == {3: [(0, 2, 10), (4, 8, 11)]}
+    quick.take(wild)
+    assert quick.components[3].parameters == ("self", "é")
+    monkeypatch.setattr(records, "_CODE", re.compile("nothing"))
+    slow.take(line)
+    slow.take(wild)
+    assert quick == slow
+
+
+def test_a_listing_has_every_name_and_nothing_where_nothing_changed(tmp_path):
+    listing = native_reader.Listing(tmp_path)
+    for name in ("a", "b", "c"):
+        (tmp_path / name).touch()
+        assert name in listing.names()
+    os.utime(tmp_path, (1, 1))
+    assert listing.names() == {"a", "b", "c"}
+    assert listing.names() == set()
+    (tmp_path / "d").touch()
+    assert "d" in listing.names()
+    assert native_reader.Listing(tmp_path / "gone").names() == set()

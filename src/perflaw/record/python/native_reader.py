@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.001
 """Interval at which new processes and rings are looked for."""
+CLOCK_STEP_NS: Final = 2_000_000_000
+"""A folder that changed no longer ago is read again: the clocks of file systems have steps, some of them of a second."""
 CHECK_S: Final = 0.05
 """Interval at which ended processes are looked for."""
 _PASSING: Final = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
@@ -44,7 +46,7 @@ class ProcessSpool:
     def __init__(self, folder: Path, library: Path, seed: int, paths: bool = False) -> None:
         self.folder, self.library, self.seed, self.paths = folder, library, seed, paths
         self.pid, self.serial = map(int, folder.name.split("-"))
-        self.definitions = DefinitionsReader(folder / "definitions")
+        self.definitions, self.listing = DefinitionsReader(folder / "definitions"), Listing(folder)
         self.core: Core | None = None
         self.rings: set[str] = set()
         self.lines: LineCounts | None = None
@@ -53,7 +55,7 @@ class ProcessSpool:
 
     def look(self) -> None:
         """Attach new rings. All metrics are defined before the first ring appears, so the core is made then."""
-        for name in sorted(set(_names(self.folder)) - self.rings):
+        for name in sorted(self.listing.names() - self.rings):
             if name.endswith(".ring"):
                 if self.core is None:
                     known = self.definitions.update()
@@ -64,6 +66,7 @@ class ProcessSpool:
                     self.core.attach(self.folder / name)
                 except OSError as error:
                     if error.errno in _PASSING:  # it is tried again at the next look
+                        self.listing.forget()
                         continue
                 self.rings.add(name)
 
@@ -98,6 +101,7 @@ class ProcessSpool:
             if all(name in self.rings for name in _names(self.folder) if name.endswith(".ring")):
                 return
             time.sleep(_PAUSE_S)
+            self.listing.forget()
             self.look()
             while self.step():
                 pass
@@ -131,6 +135,7 @@ class NativeReader:
     def __init__(self, spool: Path, seed: int, library: Path) -> None:
         self.spool, self.seed, self.library = spool, seed, library
         self.processes: dict[str, ProcessSpool] = {}
+        self.listing = Listing(spool)
         self.next_look = self.next_check = 0.0
 
     def step(self) -> int:
@@ -173,7 +178,7 @@ class NativeReader:
             yield RecordedProcess(known, empty_tree(known.lanes()))
 
     def _look(self) -> None:
-        for name in sorted(set(_names(self.spool)) - self.processes.keys()):
+        for name in sorted(self.listing.names() - self.processes.keys()):
             if name.replace("-", "").isdigit():
                 self.processes[name] = ProcessSpool(self.spool / name, self.library, self.seed, self.paths)
         for process in self.processes.values():
@@ -213,6 +218,29 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208 (only names are needed, a thousand times a second)
     except OSError:
         return []  # the program removed it; rings that are attached stay readable
+
+
+class Listing:
+    """Names in a folder, read again where its time of change says that there may be new ones: that costs a tenth."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.changed = str(folder), 0
+
+    def names(self) -> set[str]:
+        """All names if there may be new ones since the last call; else none."""
+        try:
+            changed = os.stat(self.folder).st_mtime_ns  # noqa: PTH116 (a thousand times a second)
+        except OSError:
+            return set()  # the program removed it; rings that are attached stay readable
+        if changed == self.changed:
+            return set()
+        # Clocks of file systems have steps: another name may come at the same time.
+        self.changed = changed if abs(time.time_ns() - changed) > CLOCK_STEP_NS else 0
+        return set(_names(Path(self.folder)))
+
+    def forget(self) -> None:
+        """Have the next call read the folder."""
+        self.changed = 0
 
 
 _OUTCOMES: Final = ("not taken", "taken")

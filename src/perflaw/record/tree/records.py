@@ -85,6 +85,15 @@ _FEATURE_OR_TYPE: Final = re.compile(
     r"\('(?:feature', ([0-9]{1,7}), ([0-9]{1,7})|type', ([0-9]{1,18})), '([ -&(-\[\]-~]*)'\)"
 )
 """Definition of a feature or type whose name is plain ASCII."""
+_PLAIN: Final = r"'([ -&(-\[\]-~]*)'"
+_CODE: Final = re.compile(
+    rf"\('code', ([0-9]{{1,6}}), {_PLAIN}, {_PLAIN}, ([0-9]{{1,9}}), '(own|library)', \(((?:'\w+', )*)\), "
+    r"\(((?:\([0-9]{1,9}, [0-9]{1,9}, (?:[0-9]{1,9}|None)\), )*)\)\)",
+    re.ASCII,
+)
+"""Definition of code whose names are plain ASCII: number, name, file, line, origin, parameters, lines."""
+_LINES: Final = re.compile(r"\(([0-9]+), ([0-9]+), ([0-9]+)\)")
+"""Part of code with its line; parts without one are left out anyway."""
 
 
 # The definitions file of a spool: one line a definition, written by the tracer as it goes. The program has it in its memory
@@ -308,6 +317,11 @@ class Definitions:
             else:
                 self.types[int(type_number)] = name
             return
+        if code := _CODE.fullmatch(line):
+            number, name, file, first_line, origin, names, parts = code.groups()
+            component = Component(name, file, int(first_line), "python", origin, tuple(re.findall(r"\w+", names)))
+            self.define(int(number), component, [(int(a), int(b), int(c)) for a, b, c in _LINES.findall(parts)])
+            return
         try:
             kind, *fields = ast.literal_eval(line)
             _check(kind, fields)
@@ -316,8 +330,8 @@ class Definitions:
             return
         if kind == "code":
             number, name, file, first_line, origin, parameters, lines = fields
-            names = tuple(map(_clean, parameters))
-            self.define(number, Component(_clean(name), _clean(file), first_line, "python", origin, names), lines)
+            known = Component(_clean(name), _clean(file), first_line, "python", origin, tuple(map(_clean, parameters)))
+            self.define(number, known, lines)
         elif kind == "address":
             number, module, offset, symbol = fields
             self.addresses[number] = (_clean(module), offset, _clean(symbol))

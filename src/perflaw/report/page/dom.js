@@ -1,8 +1,9 @@
 // Elements from plain values. Strings only ever become text nodes or attribute values, never markup.
 
-// A panel that is wider or higher than its place can be scrolled with the keyboard; others are no stop of the Tab key.
+// A panel that is wider or higher than its place can be scrolled with the keyboard; others are no stop of the Tab key. Its
+// children are watched as well: what grows within a panel of a fixed size does not change the panel.
 const scrollable = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
+  for (const target of new Set(entries.map((entry) => entry.target.closest(".panel")).filter(Boolean))) {
     if (target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1) target.setAttribute("tabindex", "0");
     else target.removeAttribute("tabindex");
   }
@@ -17,7 +18,7 @@ function element(tag, attributes, ...children) {
     else if (value !== false && value != null) made.setAttribute(name, value);
   }
   made.append(...children.flat(Infinity).filter((child) => child != null && child !== ""));
-  if (made.classList.contains("panel")) scrollable.observe(made);
+  if (made.classList.contains("panel")) for (const one of [made, ...made.children]) scrollable.observe(one);
   return made;
 }
 

@@ -178,3 +178,14 @@ def test_a_law_in_several_features_overtakes_where_the_others_stay():
     passed = {one.feature: one.at for one in both.overtakes}
     assert passed["n"] == pytest.approx(200 / 1e-3 / 50, rel=0.02)  # at mixed = 50, where clusters are ranked
     assert both.predicted_rank == 1
+
+
+@pytest.mark.parametrize("full", [2, 100])
+def test_progress_grows_to_the_whole(full):
+    n, m = np.array([10.0, 20, 40, 80, 160, 320, 640, 1280]), np.array([7.0, 3, 9, 4, 8, 1, 2, 6])
+    told: list[float] = []
+    counts = np.array([np.round(n**power + (power * 100) * m**2) for power in (1.0, 1.4, 1.8, 2.2)])
+    trend(counts, list("abcd"), {"n": n, "m": m}, None, TrendOptions(full=full, progress=told.append))
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(1.0)
+    assert len(told) >= 3

@@ -74,10 +74,10 @@ def learn_trend(
     from perflaw.learn.trend import TrendOptions, trend
     from perflaw.report.trend.view import TrendView
 
-    options = TrendOptions(alpha=alpha, sigma=sigma, nonzero=nonzero, paper=paper)
     matrix = read.matrix
     names = [location.name for location in matrix.locations]
-    with progress(f"learning how {len(names):,} locations grow"):
+    with progress(f"learning how {len(names):,} locations grow") as show:
+        options = TrendOptions(alpha=alpha, sigma=sigma, nonzero=nonzero, paper=paper, progress=show)
         trends = trend(matrix.counts, names, matrix.features, list(request.at) or None, options)
     return TrendView(trends, matrix, read.sources, read.left_out, bool(request.at), read.counted, paper)
 

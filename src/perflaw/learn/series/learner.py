@@ -8,7 +8,7 @@ for breakpoints; search for laws of several features; treat zeros.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -27,7 +27,7 @@ from perflaw.learn.series.regimes import regimes
 from perflaw.learn.series.series import Options, Rows, Series, Units, prepare, quiet
 from perflaw.learn.series.several_features import MANY_ROWS, several_features, several_features_at_once
 from perflaw.learn.series.zeros import two_parts
-from perflaw.parts import in_parts
+from perflaw.parts import in_parts, untold
 from perflaw.special import stdtrit
 
 CELLS = 40_000
@@ -44,8 +44,13 @@ in the null control before and in the search for laws of several features after.
 """
 
 
-def learn(series: Sequence[Series], at: PredictionPoints = None, options: Options | None = None) -> list[Learnt]:
-    """Learn a law for every series; the same input gives the same output.
+def learn(
+    series: Sequence[Series],
+    at: PredictionPoints = None,
+    options: Options | None = None,
+    tell: Callable[[int], None] = untold,
+) -> list[Learnt]:
+    """Learn a law for every series; the same input gives the same output. ``tell`` is told how many are done.
 
     ``at`` are the points of predictions; without it these are 2 and 10 times the 95th percentile (linear interpolation)
     of every feature. Raises DataError if a point lacks a feature that a law depends on.
@@ -56,7 +61,7 @@ def learn(series: Sequence[Series], at: PredictionPoints = None, options: Option
     >>> law.family, law.verdict, show(law.mean)
     ('quadratic', 'law', '3*n^2')
     """
-    return in_parts(partial(_learn_part, at=at, options=options or Options()), series, PART)
+    return in_parts(partial(_learn_part, at=at, options=options or Options()), series, PART, tell)
 
 
 def _learn_part(series: Sequence[Series], at: PredictionPoints, options: Options) -> list[Learnt]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from perflaw.errors import DataError
 from perflaw.learn.plausibility import run_feature_costs
+from perflaw.parts import untold
 
 Array = NDArray[np.float64]
 """Floating point array; a docstring states its shape where it is used."""
@@ -53,6 +54,8 @@ class TrendOptions:
     """Resamples of the paper's intervals (§4.2)."""
     seed: int = 1
     """Seed of the resamples."""
+    progress: Callable[[float], None] = untold
+    """Is told which part of the laws is learnt, 0 to 1."""
 
     def __post_init__(self) -> None:
         """Refuse values for which the theorem of §4.1.1 does not hold."""

@@ -6,7 +6,7 @@ nobody may ever look at, get a smooth law for every feature: 1,500 clusters of 7
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,12 @@ from perflaw.learn.trend.data import Array, TrendData, TrendOptions
 from perflaw.learn.trend.headline import Rivals, choose_headlines
 from perflaw.types import Law, Overtake, PowerLaw, Prediction
 
+FULL_COST = 5
+"""Cost of learning a cluster in full, in those of its smooth laws; for progress."""
+FULL_CLUSTERS = 1.5
+"""Clusters that are learnt in full where there are many, in the number of the option."""
+JOINT_COST = 2
+"""Cost of laws in each feature and in all, in that of laws in each; for progress."""
 Point = Mapping[str, float]
 """Feature → value."""
 
@@ -142,14 +148,17 @@ def learn_laws(
         return [ClusterLaws({}, None, True)] * len(costs)
     if len(costs) <= options.full:
         return _learn(costs, names, data, points, options, full=True)
-    laws = _learn(costs, names, data, points, options, full=False)
+    quick = len(costs) / (len(costs) + FULL_COST * FULL_CLUSTERS * options.full)
+    first = replace(options, progress=lambda part: options.progress(quick * part))
+    laws = _learn(costs, names, data, points, first, full=False)
     predictions = [one.predict(points.rank) for one in laws]
     by_prediction = np.argsort([-one[0].mean if one else 0.0 for one in predictions], kind="stable")
     in_full = costly.copy()
     in_full[: options.full] = True
     in_full[by_prediction[: options.full // 2]] = True
     places = np.flatnonzero(in_full).tolist()
-    again = _learn(costs[places], [names[c] for c in places], data, points, options, full=True)
+    rest = replace(options, progress=lambda part: options.progress(quick + (1.0 - quick) * part))
+    again = _learn(costs[places], [names[c] for c in places], data, points, rest, full=True)
     for place, one in zip(places, again, strict=True):
         laws[place] = one
     return laws
@@ -171,11 +180,21 @@ def _learn(
 ) -> list[ClusterLaws]:
     options = law_options(data.workloads, full=full)
     single: list[dict[str, Learnt]] = [{} for _ in costs]
-    for name, x in data.features.items():
+    stages = len(data.features) * (JOINT_COST if full and len(data.features) > 1 else 1)
+
+    def telling(stage: int, series: int, weight: int = 1) -> Callable[[int], None]:
+        return lambda done: trend_options.progress((stage + weight * done / max(series, 1)) / stages)
+
+    for stage, (name, x) in enumerate(data.features.items()):
         # Without points the learner predicts all series at once at its own points, which are these.
         at = None if points.default else [{name: value} for value in points.single[name]]
         places = np.flatnonzero(has_law(costs, x, trend_options)).tolist()
-        learnt = learn(_series(costs[places], [names[c] for c in places], {name: x}, data), at, options)
+        learnt = learn(
+            _series(costs[places], [names[c] for c in places], {name: x}, data),
+            at,
+            options,
+            telling(stage, len(places)),
+        )
         for place, law in zip(places, learnt, strict=True):
             single[place][name] = law
     laws = [ClusterLaws(one, best(one), full) for one in single]
@@ -195,7 +214,8 @@ def _learn(
         some = _series(costs, names, {name: np.where(unknown, np.nan, together[name]) for name in features}, data)
         return [replace(one, costs=prior_costs) for one in some] if len(features) > 1 else some
 
-    joint = learn(series(tuple(together)), None if points.default else list(points.joint), options)
+    told = telling(len(data.features), len(places), len(data.features))
+    joint = learn(series(tuple(together)), None if points.default else list(points.joint), options, told)
     rivals = [Rivals({name: single[c][name] for name in together}, law) for c, law in zip(places, joint, strict=True)]
     for place, headline in zip(places, choose_headlines(series, rivals, prior_costs, options), strict=True):
         laws[place] = replace(laws[place], headline=headline)

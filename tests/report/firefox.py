@@ -32,14 +32,19 @@ START_S = 180.0
 """Time in which Firefox must have started."""
 ANSWER_S = 240.0
 """Time in which Firefox must have loaded a page, or run a script."""
-COMPLAINTS = """
-    const storage = Cc["@mozilla.org/consoleAPI-storage;1"].getService(Ci.nsIConsoleAPIStorage);
-    const said = storage.getEvents().filter((one) => one.level === "error");
-    const thrown = Services.console.getMessageArray().filter((one) => one instanceof Ci.nsIScriptError);
-    const ours = thrown.filter((one) => one.sourceName.startsWith("file:") && !(one.flags & Ci.nsIScriptError.warningFlag));
-    return [...said.map((one) => String(one.arguments[0])), ...ours.map((one) => one.errorMessage)];
+SAID = """
+    const { classes, interfaces } = Components;
+    const storage = classes["@mozilla.org/consoleAPI-storage;1"].getService(interfaces.nsIConsoleAPIStorage);
+    const ours = storage.getEvents().filter((one) => one.level === "error" && !/^(resource|chrome):/.test(one.filename));
+    return ours.map((one) => String(one.arguments[0]));
 """
-"""What pages said by ``console.error`` and threw; warnings are left out."""
+"""What pages said by ``console.error``, without what Firefox says itself; their process keeps it."""
+THROWN = """
+    const errors = Services.console.getMessageArray().filter((one) => one instanceof Ci.nsIScriptError);
+    const ours = errors.filter((one) => one.sourceName.startsWith("file:") && !(one.flags & Ci.nsIScriptError.warningFlag));
+    return ours.map((one) => one.errorMessage);
+"""
+"""What pages threw; warnings are left out."""
 
 
 class Firefox:
@@ -102,8 +107,8 @@ class Firefox:
 
     def complaints(self) -> list[str]:
         """Errors in the console since Firefox started."""
-        found: list[str] = self.privileged(COMPLAINTS)
-        return found
+        said = self.send("WebDriver:ExecuteScript", script=SAID, args=[], sandbox="system")
+        return [*said, *self.privileged(THROWN)]
 
 
 @contextmanager

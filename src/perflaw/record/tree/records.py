@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -319,7 +319,8 @@ class Definitions:
             return
         if code := _CODE.fullmatch(line):
             number, name, file, first_line, origin, names, parts = code.groups()
-            component = Component(name, file, int(first_line), "python", origin, tuple(re.findall(r"\w+", names)))
+            whose: Literal["own", "library"] = "own" if origin == "own" else "library"
+            component = Component(name, file, int(first_line), "python", whose, tuple(re.findall(r"\w+", names)))
             self.define(int(number), component, [(int(a), int(b), int(c)) for a, b, c in _LINES.findall(parts)])
             return
         try:

@@ -207,8 +207,8 @@ def shown_law(annotation: Annotation, at: Mapping[str, float] | None, of_runs: b
         of_runs = annotation.predicted is not None if at else several_sizes
     if runs and of_runs:
         per, laws = "run", [runs]
-        law = leading_terms(runs, unit, at) if at and annotation.predicted else run_law_text(runs, unit)
-        scopes.append({"condition": "", "law": law})
+        pieces = [leading_terms(runs, unit, at)] if at and annotation.predicted else _recorded_and_ahead(runs, unit)
+        scopes += [{"condition": "", "law": law} for law in pieces]
     else:
         before: Expression | None = None
         for scope in annotation.scopes:
@@ -222,8 +222,21 @@ def shown_law(annotation: Annotation, at: Mapping[str, float] | None, of_runs: b
 
 def run_law_text(law: Law, unit: str) -> str:
     """The mean of a law of runs as it holds where it is predicted, else at ten times the data."""
+    return leading_terms(law, unit, _ahead(law))
+
+
+def _ahead(law: Law) -> dict[str, float]:
     reach = {name: REACH * high for name, (_, high) in law.range.items()}
-    return leading_terms(law, unit, {**reach, **(law.predictions[-1].features if law.predictions else {})})
+    return {**reach, **(law.predictions[-1].features if law.predictions else {})}
+
+
+def _recorded_and_ahead(law: Law, unit: str) -> list[str]:
+    """The mean as it holds at the largest sizes recorded and, where that is another piece, at those predicted."""
+    ahead = _ahead(law)
+    recorded = {**ahead, **{name: high for name, (_, high) in law.range.items()}}
+    conditions = [factor for term in terms_of(law.mean) for factor, _ in term.factors if is_condition(factor)]
+    other = any(bool(truth(evaluate(one, recorded))) != bool(truth(evaluate(one, ahead))) for one in conditions)
+    return [leading_terms(law, unit, point) for point in ([recorded, ahead] if other else [ahead])]
 
 
 def shown_run_law(law: Law, unit: str, at: Mapping[str, float]) -> Document:

@@ -19,7 +19,7 @@ environment:     ## perflaw in .venv, for use and for the demo
 	@sh scripts/environment.sh .venv 3.11 demo
 
 bench: environment ## accuracy, calibration and cost, as ratios; status 1 where a bar is missed
-	@sh scripts/bench.sh learner learner_several unit_growth zoo programs_ahead annotation_speed start_up trend_scale scales overhead recorded_run own_costs lines framework memory kills corruption neighbour variance_speed variance_planted partition grouping paths_shape paths_cost hooks probes unit_costs php regressions our_laws trust
+	@sh scripts/bench.sh learner learner_several unit_growth zoo programs_ahead annotation_speed start_up trend_scale scales overhead recorded_run own_costs lines framework memory kills corruption neighbour variance_speed variance_planted partition grouping paths_shape paths_cost hooks probes unit_costs php regressions our_laws trust installed_size
 
 soak: environment ## long ones: test suites of real packages under the recorder, minutes of churn, servers of others, an hour of a fleet
 	@sh scripts/servers.sh

@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 from mine_web import PACKAGES, free_port
 from numpy.typing import NDArray
-from shared import PROGRAMS, Bars, environment
+from shared import PROGRAMS, Bars, Change, environment
 
 from perflaw.mine.journal import read_journal
 from perflaw.store.experiment import open_experiment
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
-MINED_S, FOUND_S, REST_S, JACKKNIFE = 300.0, 120.0, 60.0, 20
+MINED_S, FOUND_S, REST_S, JACKKNIFE = 300.0, 120.0, 20.0, 20
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
@@ -180,24 +180,25 @@ def loss(folder: Path, load: Load, target: float, seconds: float) -> tuple[float
 
     The loop itself alternates times with probes and times without, many a minute. In both, CPU time is compared with what the
     control takes for the same requests at the same time, so that what other programs do to both drops out. Requests for each
-    second of CPU time are fewer by the same part. The same is told of the loop's whole time beside REST_S before it: probes
-    must leave nothing behind.
+    second of CPU time are fewer by the same part. The same is told of the loop's whole time beside REST_S before it and after
+    it, which is less certain, but would show what probes leave behind.
     """
     name = f"loss{target:g}"
     before = time.time_ns()
     time.sleep(REST_S)
     mining(folder, load, target, seconds, "-e", name)
+    time.sleep(REST_S)
     journal = read_journal(open_experiment(name, folder).folder)
     account, times = Account.of(load), probed(journal)
     begun, ended = journal[0]["at_ns"], journal[-1]["at_ns"]
     inside, whole = account.within(times), account.within(np.array([[begun, ended]]))
-    rest = account.within(np.array([[before, begun]])) & ~whole
+    rest = account.within(np.array([[before, time.time_ns()]])) & ~whole
     print(
         f"target {target:.0%}: probes in {len(times)} times for {(inside & whole).sum() / whole.sum():.0%} of", end=" "
     )
     print(f"{whole.sum()} requests;", end=" ")
     part, error = part_beyond(account, whole, rest, whole)
-    print(f"beside the {REST_S:g} s before {part:.1%} ± {TWO_SIDED * error:.1%};", end=" ")
+    print(f"beside {REST_S:g} s before and after {part:.1%} ± {TWO_SIDED * error:.1%};", end=" ")
     return part_beyond(account, inside, whole & ~inside, whole)
 
 
@@ -252,11 +253,10 @@ def main(loss_s: int = 300, clean_s: int = 120) -> None:
             load = Load(python, services=2)
             for target in TARGETS:
                 part, error = loss(folder, load, target, loss_s)
-                low, high = part - TWO_SIDED * error, part + TWO_SIDED * error
+                change = Change(part, part - TWO_SIDED * error, part + TWO_SIDED * error)
                 needed = loss_s / 60 * (TWO_SIDED * error / POINT) ** 2
-                print(f"loss {part:.1%}, 95 % interval {low:.1%} to {high:.1%},", end=" ")
-                print(f"{POINT:.0%} to each side after {needed:.1f} min", end=" ", flush=True)
-                print(bars.check(f"loss at {target:.0%}", part, target + POINT), flush=True)
+                print(f"loss {change}, {POINT:.0%} to each side after {needed:.1f} min", end=" ", flush=True)
+                print(change.verdict(bars, f"loss at {target:.0%}", target + POINT), flush=True)
             load.end()
     bars.leave()
 

@@ -108,7 +108,7 @@ class Account:
 PAGES = {"/item": item, "/search": search, "/basket": basket, "/plant": plant, "/stop": stop}
 application = Starlette(routes=[Route(path, page) for path, page in PAGES.items()])
 served = Account(application) if "account" in sys.argv else application
-server = uvicorn.Server(uvicorn.Config(served, log_level="warning", lifespan="off"))
+server = uvicorn.Server(uvicorn.Config(served, log_level="warning", lifespan="off", timeout_keep_alive=3600))
 
 if __name__ == "__main__":
     server.config.port = int(sys.argv[1])

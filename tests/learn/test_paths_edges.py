@@ -37,6 +37,14 @@ def test_of_edges_on_the_same_paths_the_nearest_to_the_function_is_kept():
     assert edge_table(()).edges == ()
 
 
+def test_where_paths_start_tells_nothing_apart_because_other_recordings_have_more_callers():
+    shop = [(page, way, "rows") for page in ("item", "basket") for way in ("item_of", "stock_of")]
+    edges = edge_table(shop).edges
+    assert len(edges) == 5  # four calls by a page, and one of the two calls of rows, which are complementary
+    with_callers = edge_table([("main", "serve", *path) for path in shop])
+    assert set(edges) < set(with_callers.edges)
+
+
 def planted_case(seed, most, noise=0.0):
     case = planted(np.random.default_rng([3, seed]), most=most, noise=noise)
     labels = group_paths(case.counts, case.counts.sum(axis=1).astype(float))

@@ -60,13 +60,15 @@ class EdgeTable:
 def edge_table(paths: Sequence[CallPath]) -> EdgeTable:
     """Edges worth asking for: of those on the same paths, or on exactly the other paths, the one nearest the function.
 
+    Where a path starts is not asked for: a recording that has more callers, or fewer of them, has other starts.
+
     >>> edge_table([("a", "b", "c", "z"), ("a", "b", "z"), ("a", "c", "z")]).edges
     (('b', 'z'), ('a', 'c'), ('b', 'c'))
     """
     paths_with: dict[Edge, set[int]] = defaultdict(set)
     distances: dict[Edge, list[int]] = defaultdict(list)
     for number, path in enumerate(paths):
-        for distance, edge in enumerate(reversed(edges_of(path))):
+        for distance, edge in enumerate(reversed(edges_of(path)[1:])):
             paths_with[edge].add(number)
             distances[edge].append(distance)
     all_paths = frozenset(range(len(paths)))

@@ -103,10 +103,12 @@ def test_the_page_asks_for_nothing_and_holds_the_tree(perflaw, recorded, tmp_pat
 
 def test_the_way_to_laws(recorded):
     runs = [one.run for one in open_experiment("default", recorded).recordings()]
-    once = next_command(runs[0], {"n": [10.0, 20.0]})
+    once = next_command(runs[0], {"n": [10.0, 20.0]}, "default")
     assert re.fullmatch(r"perflaw record --vary n=[\d,]+ -- \S*profiled.py \{n\}", once)
     assert len(set(re.search(r"n=([\d,]+)", once)[1].split(","))) >= 5
-    assert next_command(runs[0], {"n": [1.0, 2.0, 4.0, 8.0]}) == "perflaw annotate --at n=80"
+    sizes = {"n": [1.0, 2.0, 4.0, 8.0]}
+    assert next_command(runs[0], sizes, "default") == "perflaw annotate --at n=80"
+    assert next_command(runs[0], sizes, "nightly") == "perflaw annotate -e nightly --at n=80"
 
 
 def test_the_way_from_an_imported_trace_to_laws_is_other_traces(perflaw, tmp_path):
@@ -120,8 +122,8 @@ def test_the_way_from_an_imported_trace_to_laws_is_other_traces(perflaw, tmp_pat
     for size in (10, 20, 40, 80):
         perflaw("import", "-e", "sized", "--feature", f"orders={size}", "out.jfr.gz")
         if size == 10:
-            assert "perflaw import --feature orders=SIZE" in perflaw("show", "-e", "sized").stdout
-    assert perflaw("show", "-e", "sized").stdout.endswith("perflaw annotate --at orders=800\n")
+            assert "perflaw import -e sized --feature orders=SIZE" in perflaw("show", "-e", "sized").stdout
+    assert perflaw("show", "-e", "sized").stdout.endswith("perflaw annotate -e sized --at orders=800\n")
     perflaw("report")
     assert "perflaw record" not in data_of(tmp_path / "report.html")["overview"]["next"]["command"]
 

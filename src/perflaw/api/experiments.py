@@ -211,7 +211,9 @@ class Experiment:
         found = variance(tree, component=known[find_component(component, known, "variance")] if component else None)
         document, unit = variance_document(found, [one.run for one in recordings]), tree.metric.unit
         text = (
-            variance_screen(document, False) if component and document["function"] else variance_table(document, False)
+            variance_screen(document, False)
+            if component and document["function"]
+            else variance_table(document, False, self.name)
         )
         nodes = [pattern.nodes[0] for pattern in found.patterns]
         rows = [[one.component.name, one.n, quantity(one.mean, unit), f"{one.cov:.2f}", one.cause] for one in nodes]

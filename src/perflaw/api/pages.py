@@ -172,7 +172,7 @@ def _overview(request: PageRequest, learnt: LearntExperiment) -> Document | None
             changed = comparison(request.experiment, (), metric)
             break
     program = next((one.run for one in learnt.recordings if not one.run.parent), learnt.recordings[0].run)
-    keys, other_sizes = component_keys(learnt.annotations), next_command(program, {})
+    keys, other_sizes = component_keys(learnt.annotations), next_command(program, {}, request.experiment)
     return overview_data(learnt.document(request.at), keys, learnt.outlook, changed, other_sizes)
 
 

@@ -28,7 +28,7 @@ def profile_document(experiment: str, runs: Sequence[str], metric: str | None) -
     for recording in recordings:
         for name, value in recording.run.features.items():
             sizes.setdefault(name, []).append(value)
-    return show_document(profile, chosen, sizes)
+    return show_document(profile, chosen, sizes, experiment)
 
 
 def comparison(experiment: str, sides: Sequence[str], metric: str) -> Document:

@@ -144,7 +144,7 @@ def command(
     elif names:
         click.echo(f"{names[0]}: no call was completed")
     else:
-        click.echo(variance_table(document, colour), nl=False)
+        click.echo(variance_table(document, colour, experiment), nl=False)
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from perflaw.report.advice import command
 from perflaw.report.law_words import features_text, short_path
 from perflaw.report.quantity import NOTHING, count, counted, duration, percent, quantity
 from perflaw.report.tables import clipped, paragraph, printable, text_table, width
@@ -41,7 +42,7 @@ _WAYS: Final = {
 _NAMES: Final = {"time": "time", "allocated_bytes": "allocated", "allocated_blocks": "blocks", "events": "calls"}
 
 
-def show_document(profile: Profile, metric: str, sizes: Mapping[str, Sequence[float]]) -> Document:
+def show_document(profile: Profile, metric: str, sizes: Mapping[str, Sequence[float]], experiment: str) -> Document:
     """``perflaw.show/1``: contexts, functions and call sites, each sorted by cost in the metric.
 
     ``sizes``: values of each feature over the runs of the experiment.
@@ -104,7 +105,7 @@ def show_document(profile: Profile, metric: str, sizes: Mapping[str, Sequence[fl
         "functions": sorted(functions, key=lambda row: (-row["own"][metric], row["component"])),
         "tree": tree,
         "sites": sorted(sites, key=lambda row: (-row["total"][metric], row["file"], row["line"])),
-        "next": next_command(run, sizes),
+        "next": next_command(run, sizes, experiment),
     }
 
 
@@ -122,7 +123,7 @@ def _run(run: Run) -> Document:
     }
 
 
-def next_command(run: Run, sizes: Mapping[str, Sequence[float]]) -> str:
+def next_command(run: Run, sizes: Mapping[str, Sequence[float]], experiment: str) -> str:
     """The command that leads from this run to laws: ``annotate`` where there are enough sizes, else a ``record``.
 
     The number that stands in the command is varied; where several do, the largest. Nobody knows how a trace that was
@@ -131,9 +132,10 @@ def next_command(run: Run, sizes: Mapping[str, Sequence[float]]) -> str:
     varied = {name: sorted(set(values)) for name, values in sizes.items() if len(set(values)) >= ENOUGH_SIZES}
     if varied:
         name, values = max(varied.items(), key=lambda item: len(item[1]))
-        return f"perflaw annotate --at {name}={10 * values[-1]:g}"
+        return command("annotate", experiment, f"--at {name}={10 * values[-1]:g}")
     if run.clock.name == IMPORTED:
-        return f"perflaw import --feature {next(iter(run.features), 'n')}=SIZE TRACE-OF-THAT-SIZE"
+        size = next(iter(run.features), "n")
+        return command("import", experiment, f"--feature {size}=SIZE TRACE-OF-THAT-SIZE")
     words = list(run.command)
     if len(words) > 1 and _INTERPRETER.fullmatch(Path(words[0]).name):
         del words[0]
@@ -141,13 +143,13 @@ def next_command(run: Run, sizes: Mapping[str, Sequence[float]]) -> str:
         words[0] = Path(words[0]).name if Path(words[0]).parent.name == "bin" else words[0]
     numbers = [place for place, word in enumerate(words) if place and _NUMBER.fullmatch(word)]
     if not numbers:
-        return f"perflaw record --vary n=100,300,1000,3000,10000 -- {' '.join(words)} {{n}}"
+        return command("record", experiment, f"--vary n=100,300,1000,3000,10000 -- {' '.join(words)} {{n}}")
     place = max(numbers, key=lambda place: int(words[place]))
     largest = int(words[place])
     steps = sorted({max(1, round(float(f"{largest * step / 100:.2g}"))) for step in _STEPS})
     steps = steps if len(steps) > ENOUGH_SIZES else [largest * step for step in (1, 2, 4, 8, 16)]
     words[place] = "{n}"
-    return f"perflaw record --vary n={','.join(map(str, steps))} -- {' '.join(words)}"
+    return command("record", experiment, f"--vary n={','.join(map(str, steps))} -- {' '.join(words)}")
 
 
 def show_text(page: Document, colour: bool, every: bool = False) -> str:

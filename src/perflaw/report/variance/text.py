@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from perflaw.confidence import WORDS
+from perflaw.report.advice import command
 from perflaw.report.quantity import NOTHING, count, counted, interval, percent, quantity, significant
 from perflaw.report.tables import WIDTH, broken, column, paragraph, printable, text_table, width
 from perflaw.types import Run
@@ -361,17 +362,17 @@ MAX_SOURCES, MAX_NODES = 4, 40
 """Sources that a node names, the largest first, and nodes that the table shows; --json holds all."""
 
 
-def variance_table(document: Document, colour: bool) -> str:
+def variance_table(document: Document, colour: bool, experiment: str = "default") -> str:
     """Patterns one below the other, nodes indented below their parents, with the sources of their variance.
 
     What the latency of coroutines varies by stands first: patterns are of the time in their own code and callees.
-    ``document``: ``perflaw.variance/1``.
+    ``document``: ``perflaw.variance/1``, of an ``experiment``.
     """
-    latencies = _latencies(document["latencies"], colour) + "\n" if document["latencies"] else ""
-    return latencies + _patterns(document, colour)
+    latencies = _latencies(document["latencies"], colour, experiment) + "\n" if document["latencies"] else ""
+    return latencies + _patterns(document, colour, experiment)
 
 
-def _latencies(latencies: Sequence[Document], colour: bool) -> str:
+def _latencies(latencies: Sequence[Document], colour: bool, experiment: str) -> str:
     rows = []
     for one in latencies[:MAX_NODES]:
         name, latency = broken(printable(one["component"]), [".", "_", " "], column(NAME_WIDTH)), one["latency"]
@@ -382,10 +383,11 @@ def _latencies(latencies: Sequence[Document], colour: bool) -> str:
         rows.append([name, count(one["n"]), *figures, "\n".join(shown)])
     headings = ["variance of latency", "calls", "mean", "CoV", "p99", "comes from awaiting"]
     text = text_table(headings, rows, right=(1, 2, 3, 4), colour=colour)
-    return text + paragraph(f"why: perflaw variance {printable(latencies[0]['component'])}")
+    why = command("variance", experiment, printable(latencies[0]["component"]))
+    return text + paragraph(f"why: {why}")
 
 
-def _patterns(document: Document, colour: bool) -> str:
+def _patterns(document: Document, colour: bool, experiment: str) -> str:
     notes = [f"note: {note}" for note in document["notes"]]
     metric, unit, patterns, counts = (document[name] for name in ("metric", "unit", "patterns", "counts"))
     contexts, too_few = f"{counts['tree']:,} calling contexts", counts["too_few"]
@@ -407,8 +409,10 @@ def _patterns(document: Document, colour: bool) -> str:
         f"{merged['nodes']} in {merged['patterns']}, {shown['nodes']} in {shown['patterns']} after trimming"
     )
     if metric == "time" and patterns[0]["nodes"][0]["cause"] == "interference":
-        lines.append("interference is time in which others had the CPU; without it: perflaw variance --metric cpu")
-    lines += [*notes, f"why: perflaw variance {printable(patterns[0]['root'])}"]
+        of_cpu = command("variance", experiment, "--metric cpu")
+        lines.append(f"interference is time in which others had the CPU; without it: {of_cpu}")
+    why = command("variance", experiment, printable(patterns[0]["root"]))
+    lines += [*notes, f"why: {why}"]
     return text_table(headings, rows, right=(2, 3, 4), colour=colour) + "".join(map(paragraph, lines))
 
 

@@ -85,7 +85,7 @@ APART int round_of_all(void) {
     return wrong;
 }
 
-static volatile int goes_on = 1;
+static volatile int goes_on = 1, is_there;
 #ifdef CANCELS
 static volatile int cleaned;
 static void clean(int *unused) {
@@ -96,6 +96,7 @@ static void *thread(void *unused) {
     __attribute__((cleanup(clean))) int guard = 0;
     (void)guard;
     pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    is_there = 1;
     spin(&goes_on);
     return unused;
 }
@@ -110,6 +111,7 @@ static int is_wrong_after_cancelling(void) {
 #else
 static int is_wrong_after_cancelling(void) { return 0; }
 static void *thread(void *unused) {
+    is_there = 1;
     spin(&goes_on);
     return unused;
 }
@@ -120,6 +122,7 @@ int main(int count, char **words) {
     pthread_t other;
     struct pollfd input = {0, POLLIN, 0};
     if (serves) pthread_create(&other, NULL, thread, NULL);
+    while (serves && !is_there) usleep(1000);
     if (serves) puts("ready"), fflush(stdout);
     for (long at = serves ? 0 : strtol(words[1], NULL, 10); serves ? poll(&input, 1, 0) == 0 : at > 0; at--) wrong += round_of_all();
     wrong += is_wrong_after_cancelling();

@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from perflaw import listening
-from perflaw.record.attach import injection, process
+from perflaw.record.attach import injection, process, stopping
 from perflaw.record.attach.session import record_running
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
@@ -486,7 +486,7 @@ def test_the_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.any_python
 def test_the_doctor_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert injection.refusal() is None
-    monkeypatch.setattr(injection, "_ptrace", mock.Mock(side_effect=PermissionError))
+    monkeypatch.setattr(stopping, "_ptrace", mock.Mock(side_effect=PermissionError))
     assert "capability SYS_PTRACE" in injection.refusal()[0]
     monkeypatch.setattr(process, "YAMA", tmp_path / "ptrace_scope")
     process.YAMA.write_text("1\n")

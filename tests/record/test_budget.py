@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from perflaw.store.evidence import gather
 from perflaw.store.program import read_program
-from perflaw.types import CPU, EVENTS, TIME
+from perflaw.types import CPU, EVENTS, TIME, Metric
 from tests.conftest import costs_of
 
 pytestmark = pytest.mark.interpreter
@@ -97,8 +96,9 @@ def test_counted_calls_cost_what_timed_calls_cost(recorded, program, metric, mon
     """The cost model and the rows of tables have the cost of a function that is counted, and it is not its caller's."""
     [recording] = recorded("--budget", "1.001", "--", *program)
     recording = replace(recording, run=replace(recording.run, machine=None))  # no start and end of the process
-    for room in ("contexts", "program"):
-        monkeypatch.setattr(f"perflaw.store.{room}.own_queueing", lambda recording, parent: np.zeros(len(parent)))
+    for room in ("evidence", "program"):  # nor queueing
+        monkeypatch.setattr(f"perflaw.store.{room}.QUEUEING", Metric("nothing", "ns"))
+    monkeypatch.setattr("perflaw.store.program.has_table", lambda folder, name: False)
     timed = {name: own for name, (_, own) in _own_costs(recording, metric).items()}
     calls = {name: recorded_costs[0] for name, recorded_costs in costs_of(recording).items()}
     costs = read_program([recording], metric)

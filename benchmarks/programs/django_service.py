@@ -19,7 +19,7 @@ settings.configure(
 )
 django.setup()
 
-from django.core.wsgi import get_wsgi_application  # noqa: E402
+from django.core.wsgi import get_wsgi_application  # noqa: E402 (after the settings)
 from django.db import connection, models  # noqa: E402
 from django.http import HttpResponse, JsonResponse  # noqa: E402
 from django.template import engines  # noqa: E402

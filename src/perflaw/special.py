@@ -234,7 +234,7 @@ _FEW: Final = 30
 def _elements(function: Callable[..., float], *arrays: ArrayLike) -> Any:
     """A function of Python's floats for each element of arrays that broadcast, or for numbers."""
     if not any(map(np.ndim, arrays)):
-        return np.float64(function(*map(float, arrays)))  # type: ignore[arg-type]
+        return np.float64(function(*map(float, arrays)))  # type: ignore[arg-type]  # map does not know that they are numbers
     values = np.broadcast_arrays(*(np.asarray(one, dtype=np.float64) for one in arrays))
     result = np.fromiter(map(function, *(one.ravel().tolist() for one in values)), np.float64, values[0].size)
     return result.reshape(values[0].shape)

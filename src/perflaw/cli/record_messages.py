@@ -14,6 +14,7 @@ import click
 from perflaw.cli.progress import QUIET, detail, note, problem, seconds_words, step, tell, verbosity
 from perflaw.errors import StoreError, UsageError
 from perflaw.progress import RunTimes
+from perflaw.report.advice import command
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -106,9 +107,8 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     kept = [outcome for outcome in outcomes if outcome.folder]
     require_selected(outcomes, select)
     if kept:
-        named = f" -e {folder.name}" * (folder.name != "default")
         next_verb = "show" if any(outcome.run.metrics for outcome in kept) else "trend"
-        tell(f"{summary(folder, outcomes)} · perflaw {next_verb}{named}")
+        tell(f"{summary(folder, outcomes)} · {command(next_verb, folder.name)}")
     interrupted = next((outcome.interrupted for outcome in outcomes if outcome.interrupted), None)
     if interrupted is not None:
         if left:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 
-def command(verb: str, experiment: str, rest: str) -> str:
+def command(verb: str, experiment: str, rest: str = "") -> str:
     """A command of perflaw's; the experiment is named unless the verb reads it without a name.
 
     >>> command("annotate", "nightly", "--at n=80")
@@ -13,5 +13,5 @@ def command(verb: str, experiment: str, rest: str) -> str:
     >>> command("annotate", "default", "--at n=80")
     'perflaw annotate --at n=80'
     """
-    named = "" if experiment == "default" else f"-e {shlex.quote(experiment)} "
-    return f"perflaw {verb} {named}{rest}"
+    named = "" if experiment == "default" else f"-e {shlex.quote(experiment)}"
+    return " ".join(filter(None, ("perflaw", verb, named, rest)))

@@ -200,7 +200,7 @@ def _runnable(pid: int) -> dict[str, str]:
     found = {}
     with suppress(OSError):  # it has ended
         for task in Path(f"/proc/{pid}/task").iterdir():
-            with suppress(OSError):
+            with suppress(OSError):  # the thread has ended
                 if (task / "stat").read_text().rpartition(")")[2].split(None, 1)[0] == "R":
                     found[task.name] = (task / "schedstat").read_text().split(None, 1)[0]
     return found

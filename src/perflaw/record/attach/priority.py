@@ -21,7 +21,7 @@ for line in sys.stdin:
 for thread in threads:
     try:
         os.sched_setscheduler(int(thread), os.SCHED_OTHER, os.sched_param(0))
-    except OSError:
+    except OSError:  # the thread has ended
         pass
 """
 """A process that gives threads their ordinary priority back when the recorder was killed before it had done so itself."""

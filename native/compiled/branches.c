@@ -8,6 +8,7 @@
 
 #include "definitions.h"
 #include "features/table.h"
+#include "metrics.h"
 #include "questions.h"
 #include "settings.h"
 #include "threads.h"
@@ -244,12 +245,12 @@ static void write_counts(Thread *thread, Counting *counting) {
 
 static void end(Thread *thread) {
     Counting *counting = thread->counting;
-    int64_t begun = clock_ns(&recording.clock);
+    Pause pause = metrics_pause_since(thread, clock_ns(&recording.clock)); /* the call has ended: nothing of this is its */
     go(counting, 0);
     if (!counting->is_incomplete) write_counts(thread, counting);
     else if (!said_incomplete++)
         define_text("branches", "not counted in calls that an exception or longjmp came back to");
-    if (!recording.fake_clock) thread->overhead_ns += clock_ns(&recording.clock) - begun;
+    metrics_go_on(thread, pause);
     pop(thread);
 }
 

@@ -95,12 +95,12 @@ static void fetch_number(KnownFunction *known) {
 static KnownFunction *add(Thread *thread, const void *function) {
     if (2 * thread->function_count >= thread->function_capacity && !enlarge(thread)) return NULL;
     KnownFunction *known = entry_of(thread, function);
-    int64_t begun = metrics_pause(thread);
+    Pause pause = metrics_pause(thread);
     *known = (KnownFunction){.function = function, .size = INT32_MAX};
     if (function != recording.calibrated) fetch_number(known);
     if (known->is_observed) thread_write(thread, thread->last_stamp, 0, known->number, -1, -1, EVENT_OBSERVE);
     thread->function_count++;
-    metrics_go_on(thread, begun);
+    metrics_go_on(thread, pause);
     return known;
 }
 

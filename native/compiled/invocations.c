@@ -17,17 +17,14 @@ enum { MAX_EARLIER = 256 };
 
 /* The clock without the hooks' own time. It never goes back. */
 static inline int64_t stamp_of(Thread *thread, int64_t now) {
-    int64_t overhead_ns = thread->overhead_ns; /* before waiting for room in the ring, which is after `now` */
+    Pause pause = metrics_pause_since(thread, now); /* before waiting for room in the ring, which is after `now` */
     int may_be_off = cpu_may_be_off(&thread->cpu, now);
-    if (__builtin_expect(may_be_off, 0)) now = metrics_write_off_cpu(thread, now);
-    int64_t stamp = now - overhead_ns;
+    if (__builtin_expect(may_be_off, 0)) pause.begun = metrics_write_off_cpu(thread, now);
+    int64_t stamp = pause.begun - pause.overhead_ns;
     if (stamp < thread->last_stamp) stamp = thread->last_stamp;
     thread->last_stamp = stamp;
     /* the readings of the CPU clock and of the scheduler's account, and that waiting */
-    if (__builtin_expect(may_be_off, 0)) {
-        thread->overhead_ns = overhead_ns;
-        metrics_go_on(thread, now);
-    }
+    if (__builtin_expect(may_be_off, 0)) metrics_go_on(thread, pause);
     return stamp;
 }
 

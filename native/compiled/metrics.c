@@ -92,20 +92,21 @@ __attribute__((noinline)) int64_t metrics_write_off_cpu(Thread *thread, int64_t 
     return now;
 }
 
-int64_t metrics_pause(Thread *thread) {
-    int64_t now = clock_ns(&recording.clock);
+Pause metrics_pause(Thread *thread) {
+    Pause pause = metrics_pause_since(thread, clock_ns(&recording.clock));
     /* What it was off the CPU before is the program's: the reading at the end would swallow it. */
-    return cpu_may_be_off(&thread->cpu, now) ? metrics_write_off_cpu(thread, now) : now;
+    if (cpu_may_be_off(&thread->cpu, pause.begun)) pause.begun = metrics_write_off_cpu(thread, pause.begun);
+    return pause;
 }
 
-__attribute__((noinline)) int64_t metrics_go_on(Thread *thread, int64_t begun) {
+__attribute__((noinline)) int64_t metrics_go_on(Thread *thread, Pause pause) {
     KEEP_VECTORS;
     if (recording.fake_clock) return 0;
     int64_t now = clock_ns(&recording.clock);
     int64_t off = cpu_may_be_off(&thread->cpu, now) ? cpu_off_in_tracer(&thread->cpu, &recording.clock, &now) : 0;
-    int64_t passed = now - begun;
+    int64_t passed = now - pause.begun;
     if (off > passed) off = passed;
-    thread->overhead_ns += passed;
+    thread->overhead_ns = pause.overhead_ns + passed; /* waiting for room in the ring has added itself, and is a part of it */
     thread->off_ns += off;
-    return passed - off;
+    return passed - (thread->off_ns - pause.off_ns);
 }

@@ -21,9 +21,17 @@ void metrics_begin_thread(Thread *thread);
 void metrics_write(Thread *thread);
 /* Write the time off the CPU since the last event, for the next one. Gives the time to go on with. */
 int64_t metrics_write_off_cpu(Thread *thread, int64_t now);
-/* From the first to the second of these, all is overhead: time on the CPU, and time off it, as the recorder may have to be waited
- * for. The first gives the time at which it begins, the second the time that it was on the CPU. */
-int64_t metrics_pause(Thread *thread);
-int64_t metrics_go_on(Thread *thread, int64_t begun);
+
+/* The beginning of time that is all overhead: time on the CPU, and time off it, as the recorder may have to be waited for. */
+typedef struct Pause {
+    int64_t begun, overhead_ns, off_ns; /* the thread's until then */
+} Pause;
+
+/* The program's time ends here. */
+Pause metrics_pause(Thread *thread);
+/* It has ended already at this time, that of an event whose time off the CPU is written. */
+static inline Pause metrics_pause_since(const Thread *thread, int64_t now) { return (Pause){now, thread->overhead_ns, thread->off_ns}; }
+/* The program's time goes on. Gives how long the thread was on the CPU meanwhile, without waiting for room in the ring. */
+int64_t metrics_go_on(Thread *thread, Pause pause);
 
 #endif

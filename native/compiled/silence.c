@@ -104,12 +104,12 @@ static __attribute__((noinline)) void try(Thread *thread, KnownFunction *known, 
     KEEP_VECTORS;
     Interruptions before;
     int error = errno;
-    int64_t begun = recording.fake_clock ? 0 : metrics_pause(thread);
+    Pause pause = metrics_pause(thread);
     signals_hold(&before);
     known->countdown--;
     if (has_one_thread()) silence_place(known, returns, hook, is_exit);
     signals_release(&before);
-    metrics_go_on(thread, begun); /* on a busy machine, much of this is time off the CPU */
+    metrics_go_on(thread, pause); /* on a busy machine, much of this is time off the CPU */
     errno = error;
 }
 

@@ -8,7 +8,8 @@ import pytest
 
 from perflaw.store.experiment import open_experiment
 from tests.conftest import assert_identities, run_perflaw
-from tests.record.test_hooks import HOOKS, built
+from tests.record.test_compiled_branches import FLAGS
+from tests.record.test_hooks import HOOKS, built, recorded
 
 ALL = "memory,lock_wait,lock_hold,switches,faults"
 
@@ -53,6 +54,22 @@ def test_what_the_kernel_counts(costs):
     assert 150 <= costs["touches"]["faults"] < 200
     assert costs["takes"]["faults"] < 50
     assert costs["sleeps"]["switches"] >= 25
+
+
+@pytest.mark.parametrize(("flags", "collect"), [((HOOKS, "-O1"), ()), (("-O1", *FLAGS), ("branches",))])
+def test_what_the_recorder_waits_for_is_no_cpu_time_of_the_program(flags, collect, tmp_path):
+    """Within the hooks: no CPU time is negative or longer than the call, and none of the program's own is lost."""
+    program = built(tmp_path, "delayed.cc", "-std=c++17", "-rdynamic", *flags)
+    (recording,) = recorded(tmp_path, program, select=("work", "catches"), collect=collect)
+    tables = recording.tables()
+    names = {row[0]: row[1] for row in tables["components"]}
+    invocations = [
+        (names[component], time, cpu)
+        for component, time, cpu in zip(*(tables["invocations"][name].tolist() for name in ("component", "x", "x_cpu")))
+    ]
+    assert len(invocations) == 2 * 8
+    assert all(0 <= cpu <= time for _, time, cpu in invocations), invocations
+    assert all(0.8 * 8e6 < cpu for name, _, cpu in invocations if name == "work"), invocations
 
 
 def test_a_law_of_what_a_function_allocates(tmp_path):

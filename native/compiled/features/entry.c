@@ -71,10 +71,10 @@ void features_at_entry(Thread *thread, KnownFunction *known, const Registers *re
 
 void features_at_end(Thread *thread, KnownFunction *known, const Registers *registers, const void *end) {
     int saved = errno;
-    int64_t begun = metrics_pause(thread);
+    Pause pause = metrics_pause(thread);
     const CallProgram *program = program_of(thread, known, end);
     if (program) features_read(thread, program, registers);
-    int64_t spent = metrics_go_on(thread, begun);
+    int64_t spent = metrics_go_on(thread, pause);
     thread->reading_ns += spent;
     if (known->sampler) known->sampler->reading_ns += spent;
     errno = saved;

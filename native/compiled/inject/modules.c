@@ -200,9 +200,9 @@ __attribute__((used, externally_visible, visibility("hidden"))) void loader_has_
     Thread *thread = current_thread;
     int is_counted = thread && !thread->busy && thread->generation == recording.active;
     if (is_counted) thread->busy = 1;
-    int64_t begun = is_counted ? metrics_pause(thread) : 0;
+    Pause pause = is_counted ? metrics_pause(thread) : (Pause){0};
     follow(write_jumps, 1);
-    if (is_counted) metrics_go_on(thread, begun);
+    if (is_counted) metrics_go_on(thread, pause);
     if (is_counted) thread->busy = 0;
     signals_release(&before);
     errno = saved;

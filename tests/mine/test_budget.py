@@ -119,6 +119,18 @@ def test_what_was_spent_before_the_cost_was_known_counts_when_it_is(clock):
     assert budget.spent_ns == pytest.approx(8 * 1e9 * 0.2 / 1.2, rel=0.05)
 
 
+def test_an_account_of_days_keeps_no_more_than_one_of_hours(clock, monkeypatch):
+    monkeypatch.setattr(module, "MOST_PROBED", 50)
+    budget = Budget(1, 0.05)
+    for _ in range(3 * module.MOST_WINDOWS):
+        pair(budget, clock, 1.2, calls=1000)
+        clock.go(9.0)
+        budget.settle_window({})
+    assert len(budget.windows) == module.MOST_WINDOWS
+    assert len(budget._probed) == 50
+    assert budget.share == pytest.approx(0.2 / 1.2 / 11, rel=0.01)
+
+
 def test_the_worst_cost_for_its_utility_is_halved_then_detached_and_enabled_again(clock):
     functions = {name: KnownFunction(name, "") for name in ("dear", "cheap")}
     budget, actions = Budget(1, 0.01), []

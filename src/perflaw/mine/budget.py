@@ -43,6 +43,10 @@ SAVED_S: Final = 20.0
 """Time in which the cost of the longest measurement can be saved."""
 LEAST_WORK: Final = 50
 """Units of work that a time needs to be compared."""
+MOST_WINDOWS: Final = 1000
+"""Windows that are kept."""
+MOST_PROBED: Final = 1000
+"""Times with probes whose cost is found again as more is known; what older ones cost stays as it was found last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +130,8 @@ class Budget:
     """Part of its CPU time that measuring may take."""
     presumed: float = 0.0
     """CPU time for each unit of work with probes over that without, minus 1, until there are pairs."""
-    windows: list[Spent] = field(default_factory=list)
-    """Complete windows, in their order."""
+    windows: deque[Spent] = field(default_factory=lambda: deque(maxlen=MOST_WINDOWS))
+    """The latest complete windows, in their order; whoever reads them may take them out."""
     spent_ns: float = 0.0
     """Spent since the loop began."""
 
@@ -139,7 +143,8 @@ class Budget:
         self._phases: deque[_Phase] = deque(maxlen=2 * MOST_PAIRS)
         self._costs: dict[str, tuple[float, float]] = {}
         self._probes_begun = 0.0
-        self._probed: list[tuple[float, int]] = []
+        self._windows_cpu_ns, self._settled_ns = 0, 0.0
+        self._probed: deque[tuple[float, int]] = deque()
         """Of each time with probes the cost by the number of calls, and the CPU time of the program."""
 
     # ---- times with probes, and times without ----
@@ -157,7 +162,10 @@ class Budget:
         part = self._slowed_part()
         self._probed.append((direct_ns, phase.cpu_ns))
         spent_ns = max(direct_ns, phase.cpu_ns * part)
-        self.spent_ns = sum(max(direct, cpu_ns * part) for direct, cpu_ns in self._probed)
+        if len(self._probed) > MOST_PROBED:
+            direct, cpu_ns = self._probed.popleft()
+            self._settled_ns += max(direct, cpu_ns * part)
+        self.spent_ns = self._settled_ns + sum(max(direct, cpu_ns * part) for direct, cpu_ns in self._probed)
         self._window_spent += spent_ns
         self._window_probes_s += time.monotonic() - self._probes_begun
         self._window_measurements += 1
@@ -271,6 +279,7 @@ class Budget:
             action,
         )
         self.windows.append(window)
+        self._windows_cpu_ns += cpu_ns
         self._window_begun, self._window_before = now, counters
         self._window_spent = self._window_probes_s = 0.0
         self._window_measurements, self._costs = 0, {}
@@ -298,5 +307,4 @@ class Budget:
     @property
     def share(self) -> float:
         """Part of the program's CPU time that was spent since the loop began, up to the end of the last window."""
-        cpu_ns = sum(window.cpu_ns for window in self.windows)
-        return self.spent_ns / cpu_ns if cpu_ns else 0.0
+        return self.spent_ns / self._windows_cpu_ns if self._windows_cpu_ns else 0.0

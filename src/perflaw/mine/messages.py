@@ -7,6 +7,7 @@ form of one line, which is a journal's entry on one machine and a message betwee
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
@@ -187,7 +188,8 @@ def _kind(node: DocumentNode) -> Kind:
 
 
 def _texts(node: DocumentNode) -> tuple[str, ...]:
-    return tuple(one.text() for one in node.items())
+    """Names, which thousands of call paths share: each is in memory once."""
+    return tuple(sys.intern(one.text()) for one in node.items())
 
 
 def _wholes(node: DocumentNode, low: int = 0, high: int = 10**30) -> tuple[int, ...]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from dataclasses import replace
 
 import pytest
 
 from perflaw.errors import UsageError
+from perflaw.mine.fleet.analysis import Analyst
 from perflaw.mine.fleet.ledger import Delivery, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import plan
 from perflaw.mine.fleet.spool import Spool, content, content_id
-from perflaw.mine.messages import Request
+from perflaw.mine.messages import Measurement, Request
 from tests.mine.fleet.postgres import PostgresServer
 from tests.mine.fleet.simulated import Simulated
 
+KINDS = ("samples", "paths")
 SHOP = Service("shop", ("shop.*",), 0.02)
 STUB = StubState("0123456789", "shop", "here", "build", "shop.py", 7)
 
@@ -32,6 +36,12 @@ def place(request, tmp_path):
 def delivery(host="here", number=1, functions=("shop.load",), kind="paths"):
     measurement = Simulated(host).measure(Request(number, kind, functions))
     return Delivery(content_id(content(measurement)), measurement, content(measurement))
+
+
+def kept(kind):
+    """Number of objects of a kind that are in memory and can hold others."""
+    gc.collect()
+    return sum(isinstance(one, kind) for one in gc.get_objects())
 
 
 def test_a_ledger_keeps_everything_and_counts_once(place):
@@ -59,7 +69,7 @@ def test_a_ledger_keeps_everything_and_counts_once(place):
     assert ledger.versions() == {STUB.id: 1}
     assert [(one.host, one.calls) for one in ledger.coverage("shop")] == [("here", 3000)]
     assert [one.to_json() for one in ledger.samples("shop", 5)] == [other.text]
-    assert len(ledger.observed(("shop", "shop.load", "time"), 5)) == 1
+    assert len(list(ledger.observed(("shop", "shop.load", "time"), 5))) == 1
     assert [one[1:] for one in ledger.decisions("shop", 5)] == [(STUB.id, 1, "samples", "because", 0.5)]
     assert ledger.spent("shop", 0) == [(STUB.id, 5, 0.01), (STUB.id, 6, 0.02)]
     both = [Request(200, "samples"), Request(201, "paths", ("shop.load",))]
@@ -77,13 +87,53 @@ def test_old_measurements_are_dropped_but_the_last_ones_of_a_function_and_never_
     ledger.spend("shop", STUB.id, [(5, 0.01)])
     end_ns = max(one.measurement.end_ns for one in [*several, samples])
     ledger.forget(end_ns + 1, 2)
-    assert len(ledger.observed(("shop", "shop.load", "time"), 60)) == 2
-    assert not ledger.samples("shop", 5)
+    assert len(list(ledger.observed(("shop", "shop.load", "time"), 60))) == 2
+    assert not list(ledger.samples("shop", 5))
     assert not ledger.spent("shop", 0)
     assert ledger.add("shop", STUB.id, several) == 0
     assert [one.measurements for one in ledger.coverage("shop")] == [4]
     ledger.forget(0, 0)
-    assert len(ledger.observed(("shop", "shop.load", "time"), 60)) == 2
+    assert len(list(ledger.observed(("shop", "shop.load", "time"), 60))) == 2
+    ledger.close()
+
+
+def test_measurements_are_read_one_at_a_time(tmp_path):
+    ledger = Ledger(str(tmp_path / "fleet.db"))
+    ledger.add("shop", STUB.id, [delivery(number=number, kind=kind) for number in range(5) for kind in KINDS])
+
+    def most_at_once(read, *arguments):
+        before = kept(Measurement)
+        return max(kept(Measurement) for _ in read(*arguments)) - before
+
+    assert most_at_once(ledger.samples, "shop", 9) <= 2
+    assert most_at_once(ledger.observed, ("shop", "shop.load", "time"), 9) <= 2
+    # What is dropped while it is read is left out.
+    reading = ledger.samples("shop", 9)
+    next(reading)
+    ledger.forget(2 * 10**18, 0)
+    assert not list(reading)
+    ledger.close()
+
+
+def test_a_controller_keeps_no_more_objects_however_much_is_measured(tmp_path):
+    """Memory of a controller is that of what it knows of functions, and not of what was measured of them."""
+    ledger = Ledger(str(tmp_path / "fleet.db"))
+    ledger.enrol(SHOP, "token")
+    ledger.register(STUB)
+    analyst, counts = Analyst(str(tmp_path / "fleet.db"), print), []
+    for _ in range(3):
+        for number in range(5):
+            deliveries = [delivery(number=number, kind=kind) for kind in KINDS]
+            ledger.add("shop", STUB.id, deliveries)
+            analyst.arrived("shop", [one.measurement for one in deliveries])
+            del deliveries
+        ledger.heard([(STUB.id, time.time_ns(), 0, [])])
+        while analyst._analyse_next(ledger):
+            pass
+        analyst._plan(ledger, SHOP)
+        counts.append(kept(object))
+    assert analyst.specs("shop")[0].observations > 30
+    assert counts[-1] <= counts[0] + 100  # of some ten thousand
     ledger.close()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -256,27 +256,36 @@ class Ledger:
             ).fetchall()  # fmt: skip
         return [Coverage(name, metric, host, int(ones), int(calls)) for name, metric, host, ones, calls in rows]
 
-    def observed(self, function: Function, most: int) -> list[Observed]:
-        """What the last measurements observed of a function."""
+    def observed(self, function: Function, most: int) -> Iterator[Observed]:
+        """What the last measurements observed of a function, the newest first; one measurement is in memory at a time."""
         service, component, metric = function
-        with self._database.transaction() as execute:
-            rows = execute(
-                """SELECT m.id, m.body FROM observed o JOIN measurements m ON m.id = o.measurement
-                WHERE o.service = ? AND o.component = ? AND o.metric = ? AND length(m.body) > 0
-                ORDER BY o.end_ns DESC LIMIT ?""",
-                service, component, metric, most,
-            ).fetchall()  # fmt: skip
-        whole = [_measurement(*row) for row in rows]
-        return [one for each in whole for one in each.observed if (one.component, one.metric) == (component, metric)]
+        newest = self._measurements(
+            """SELECT m.id FROM observed o JOIN measurements m ON m.id = o.measurement
+            WHERE o.service = ? AND o.component = ? AND o.metric = ? AND length(m.body) > 0
+            ORDER BY o.end_ns DESC LIMIT ?""",
+            service, component, metric, most,
+        )  # fmt: skip
+        for measurement in newest:
+            for one in measurement.observed:
+                if (one.component, one.metric) == (component, metric):
+                    yield one
 
-    def samples(self, service: str, most: int) -> list[Measurement]:
-        """The last measurements of where the service's processes spend their time."""
+    def samples(self, service: str, most: int) -> Iterator[Measurement]:
+        """The last measurements of where the service's processes spend their time; one is in memory at a time."""
+        return self._measurements(
+            """SELECT id FROM measurements WHERE service = ? AND kind = 'samples' AND length(body) > 0
+            ORDER BY end_ns DESC LIMIT ?""", service, most,
+        )  # fmt: skip
+
+    def _measurements(self, statement: str, *parameters: object) -> Iterator[Measurement]:
+        """The measurements whose ids a statement gives, without those that were forgotten meanwhile."""
         with self._database.transaction() as execute:
-            rows = execute(
-                """SELECT id, body FROM measurements WHERE service = ? AND kind = 'samples' AND length(body) > 0
-                ORDER BY end_ns DESC LIMIT ?""", service, most,
-            ).fetchall()  # fmt: skip
-        return [_measurement(*row) for row in rows]
+            ids = [name for (name,) in execute(statement, *parameters).fetchall()]
+        for name in ids:
+            with self._database.transaction() as execute:
+                row = execute("SELECT body FROM measurements WHERE id = ?", name).fetchone()
+            if row and row[0]:
+                yield _measurement(name, row[0])
 
     def forget(self, before_ns: int, most: int) -> None:
         """Drop what was measured before, except the last measurements of each function; that it was measured stays known.

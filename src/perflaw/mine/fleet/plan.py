@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
@@ -52,7 +52,7 @@ class HotFunction:
     """Functions that were above it in the samples, the nearest levels first."""
 
 
-def hot_functions(samples: Sequence[Measurement], allow: Sequence[str]) -> list[HotFunction]:
+def hot_functions(samples: Iterable[Measurement], allow: Sequence[str]) -> list[HotFunction]:
     """Functions that may be measured and certainly take at least half a percent, the hottest first (§3.1); then named ones."""
     leaves: Counter[str] = Counter()
     knowledge = Knowledge()
@@ -89,7 +89,7 @@ def nearest_callers(knowledge: Knowledge, name: str, allow: Sequence[str]) -> tu
 def plan(
     service: Service,
     stubs: Sequence[StubState],
-    samples: Sequence[Measurement],
+    samples: Iterable[Measurement],
     coverage: Sequence[Coverage],
     specs: Mapping[str, PathSpec],
 ) -> dict[str, list[Wanted]]:

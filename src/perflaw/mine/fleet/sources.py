@@ -38,7 +38,6 @@ class AttachedSource:
         self._process = AttachedProcess(experiment, pid, tell)
         self._budget = Budget(pid, presumed=self._process.presumed)
         self._functions: dict[str, KnownFunction] = {}
-        self._told = 0
         self._platform = Platform(socket.gethostname(), "", 0.0)
         self.target = Target(socket.gethostname(), self._process.program.name, pid)
 
@@ -85,7 +84,7 @@ class AttachedSource:
 
     def spent(self) -> list[Spending]:
         """See :class:`~perflaw.mine.fleet.stub.Source`."""
-        new, self._told = self._budget.windows[self._told :], len(self._budget.windows)
+        new = [self._budget.windows.popleft() for _ in range(len(self._budget.windows))]
         ends = [time.time_ns() - int(1e9 * sum(one.seconds for one in new[place + 1 :])) for place in range(len(new))]
         return [Spending(end, one.share) for end, one in zip(ends, new, strict=True)]
 

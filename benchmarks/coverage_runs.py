@@ -99,15 +99,20 @@ def table(found: Sequence[Cluster], feature: str, where: str, least: float = 0.0
     return "\n".join([*lines, f"and {len(rest)} clusters below {least:.1%} of the cost"])
 
 
-def in_folder(main: Callable[[bool, Path], None]) -> None:
-    """Run a benchmark in a temporary folder, or in one that is kept."""
+def in_folder(main: Callable[..., None], parts: tuple[str, ...] = ()) -> None:
+    """Run a benchmark in a temporary folder, or in one that is kept; with all of its parts or those that are named."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="fewer and smaller inputs, for trying")
     parser.add_argument("--keep", type=Path, help="work in this folder and leave it there")
+    if parts:
+        parser.add_argument("part", nargs="*", help=f"those alone, of {' '.join(parts)}")
     asked = parser.parse_args()
+    if unknown := set(asked.part if parts else ()) - set(parts):
+        parser.error(f"no such part: {' '.join(unknown)}")
+    chosen = [asked.part or parts] if parts else []
     if asked.keep:
         asked.keep.mkdir(parents=True, exist_ok=True)
-        main(asked.quick, asked.keep.resolve())
+        main(asked.quick, asked.keep.resolve(), *chosen)
         return
     with tempfile.TemporaryDirectory(prefix="perflaw-bench-") as folder:
-        main(asked.quick, Path(folder))
+        main(asked.quick, Path(folder), *chosen)

@@ -1,6 +1,6 @@
 """Laws of real compiled programs built with hooks: SQLite and x264 of Debian, and std::list::sort of libstdc++.
 
-    python benchmarks/native_programs.py [--quick] [--keep FOLDER]
+    python benchmarks/native_programs.py [--quick] [--keep FOLDER] [sort] [expressions] [rows] [x264]
     python benchmarks/native_programs.py --bars [WORD]
 
 The second prints what is wanted of compiled programs, row by row (those with a word in them, if one is given), runs what shows
@@ -8,7 +8,8 @@ each, and says whether its bar is met: about an hour on a quiet machine.
 
 Prints what is said of each function beside the bar: over what feature, how steep at the upper end of the data, under what
 condition. Laws are of CPU time, which other programs disturb less. Each program is then recorded once more and killed in the
-middle: what it had completed is in the recording. Building takes some minutes; --keep keeps what was built.
+middle: what it had completed is in the recording. Building takes some minutes; --keep keeps what was built. Parts that are
+named are made alone, each within some three minutes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,11 +168,17 @@ def sort(bars: Bars, folder: Path, quick: bool) -> None:
 # ---- SQLite ----
 
 
-def sqlite(bars: Bars, folder: Path, quick: bool) -> None:
-    """Preparing grows with the text; a first step with the statement's program, or the rows that it goes through."""
+def shell(folder: Path) -> Path:
+    """SQLite's shell, with hooks."""
     program = folder / "sqlite3-hooks"
     if not program.exists():
         sqlite_shell.build(folder)
+    return program
+
+
+def expressions(bars: Bars, folder: Path, quick: bool) -> None:
+    """Preparing grows with the text; a first step with the statement's program."""
+    program = shell(folder)
     statements = folder / "statements.sql"
     draw = random.Random(1)
     sizes = [int(10 * 1000 ** draw.random()) for _ in range(150 if quick else 400)]
@@ -191,10 +198,13 @@ def sqlite(bars: Bars, folder: Path, quick: bool) -> None:
         judge(bars, "first step", first[0], "p.nOp", 0.9, 1.5)
     killed(bars, target, folder, "sqlite3_step", len(sizes) // 3)
 
+
+def rows(bars: Bars, folder: Path, quick: bool) -> None:
+    """A first step grows with the rows that it goes through."""
     query = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < {rows}) SELECT sum(x) FROM n"
-    rows = "100,300,1000,3000,10000" + ("" if quick else ",30000,100000")
-    options = ("--vary", f"rows={rows}", "--repeat", "5")
-    target = Target("rows", ("sqlite3Step",), (program, ":memory:", query), options)
+    numbers = "100,300,1000,3000,10000" + ("" if quick else ",30000,100000")
+    options = ("--vary", f"rows={numbers}", "--repeat", "5")
+    target = Target("rows", ("sqlite3Step",), (shell(folder), ":memory:", query), options)
     print("SQLite, by rows")
     record(target, folder, target.name)
     [first_step, *_] = [one for one in scopes(folder, target.name, "sqlite3Step") if "p.pc <=" in one["condition"]] or [
@@ -307,16 +317,19 @@ def tell_bars(word: str) -> int:
     return any(one.startswith("MISSED") for one in verdicts)
 
 
-def main(quick: bool, folder: Path) -> None:
+PARTS = {part.__name__: part for part in (sort, expressions, rows, x264)}
+
+
+def main(quick: bool, folder: Path, parts: Sequence[str]) -> None:
     bars = Bars()
     shutil.rmtree(folder / ".perflaw", ignore_errors=True)  # of an earlier run
-    sort(bars, folder, quick)
-    sqlite(bars, folder, quick)
-    x264(bars, folder, quick)
+    for part in parts:
+        PARTS[part](bars, folder, quick)
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     bars.leave()
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--bars"]:
         sys.exit(tell_bars("".join(sys.argv[2:3])))
-    in_folder(main)
+    in_folder(main, tuple(PARTS))

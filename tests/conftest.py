@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -96,6 +97,41 @@ def started_perflaw(folder: Path, *arguments: object, **options: Any) -> Iterato
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time that a process has had."""
+    user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def attached_perflaw(folder: Path, pid: int, *options: object, s: float = 0.3) -> Iterator[subprocess.Popen[str]]:
+    """A ``perflaw attach`` whose recording has begun, and meanwhile the process has had the CPU for ``s`` seconds.
+
+    On a busy machine no time by the clock is long enough for a program to do something.
+    """
+    spools = ".perflaw/*/runs/*/spool/**/definitions"
+    before, deadline = set(folder.glob(spools)), time.monotonic() + 60  # of recorders that were killed
+    with started_perflaw(folder, "attach", pid, "--seconds", "100", *options) as recorder:
+        while not any("'start'" in file.read_text() for file in set(folder.glob(spools)) - before):
+            assert recorder.poll() is None, recorder.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        begun = cpu_s(pid)
+        while cpu_s(pid) < begun + s:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield recorder
+
+
+def attach_for_a_while(folder: Path, pid: int, *options: object, s: float = 0.3) -> str:
+    """Attach until the process has had the CPU for ``s`` seconds; what ``perflaw attach`` says."""
+    with attached_perflaw(folder, pid, *options, s=s) as recorder:
+        recorder.send_signal(signal.SIGINT)
+        said = recorder.communicate(timeout=60)[1]
+    assert recorder.returncode == 0, said
+    return said
 
 
 def run_perflaw(

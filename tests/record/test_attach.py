@@ -21,7 +21,7 @@ from perflaw.record.attach import injection, process, stopping
 from perflaw.record.attach.session import record_running
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
-from tests.conftest import Run, started_perflaw
+from tests.conftest import Run, attach_for_a_while, attached_perflaw, started_perflaw
 
 pytestmark = pytest.mark.interpreter
 
@@ -120,7 +120,7 @@ def recorded(folder: Path) -> list[Recording]:
 
 def test_the_functions_of_all_threads_are_recorded_and_the_program_goes_on(perflaw: Run, tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
-        said = perflaw("attach", program.pid, "--seconds", "0.4", "--feature", "load=3").stderr
+        said = attach_for_a_while(tmp_path, program.pid, "--feature", "load=3", s=0.1)
         out, errors = program.communicate("end\n", timeout=30)
     assert said.startswith("recorded 1 run of app.py, ")
     assert (out, errors, program.returncode) == ("[] 1 []\n", "", 0)
@@ -142,20 +142,20 @@ def test_a_program_may_be_in_another_folder_than_the_recorder(perflaw: Run, tmp_
     assert len(recorded(tmp_path)) == 1
 
 
-def test_a_program_whose_only_thread_never_waits_is_recorded(perflaw: Run, tmp_path: Path) -> None:
+def test_a_program_whose_only_thread_never_waits_is_recorded(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     with running(tmp_path, BUSY, tmp_path / "go") as program:
-        perflaw("attach", program.pid, "--seconds", "0.2")
+        attach_for_a_while(tmp_path, program.pid, s=0.2)
         (tmp_path / "go").unlink()
         assert program.wait(timeout=30) == 0
     [recording] = recorded(tmp_path)
     assert calls(recording)["app.leaf"] > 1000
 
 
-def test_a_process_is_recorded_again_and_again(perflaw: Run, tmp_path: Path) -> None:
+def test_a_process_is_recorded_again_and_again(tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
         for _ in range(5):
-            perflaw("attach", program.pid, "--seconds", "0.1")
+            attach_for_a_while(tmp_path, program.pid, s=0.03)
         assert len(list(Path(f"/proc/{program.pid}/task").iterdir())) == 3
         maps = Path(f"/proc/{program.pid}/maps").read_text()
         program.communicate("end\n", timeout=30)
@@ -183,9 +183,7 @@ def test_memory_stays_flat_over_a_hundred_attachments(tmp_path: Path) -> None:
 
 def test_a_program_that_ends_meanwhile_keeps_what_completed(perflaw: Run, tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
-        with started_perflaw(tmp_path, "attach", program.pid, "--seconds", "60") as recorder:
-            await_beginning(tmp_path)
-            time.sleep(0.2)
+        with attached_perflaw(tmp_path, program.pid, s=0.05) as recorder:
             program.kill()
             said = recorder.communicate(timeout=60)[1]
         assert recorder.returncode == 0
@@ -205,7 +203,7 @@ def test_a_killed_recorder_leaves_the_program_as_it_was(perflaw: Run, tmp_path: 
         while len(list(tasks.iterdir())) == 4:
             time.sleep(0.02)
         options = ("--select", "app.leaf", "--metric", "memory", "--collect", "lines")
-        perflaw("attach", program.pid, "--seconds", "0.2", *options)
+        attach_for_a_while(tmp_path, program.pid, *options, s=0.05)
         out, errors = program.communicate("end\n", timeout=30)
     assert (out, errors, program.returncode) == ("[] 1 []\n", "", 0)
     [recording] = recorded(tmp_path)
@@ -384,10 +382,10 @@ serve()
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_greenlets_are_kept_apart_and_left_as_they_were(perflaw: Run, tmp_path: Path, own: bool) -> None:
+def test_greenlets_are_kept_apart_and_left_as_they_were(tmp_path: Path, own: bool) -> None:
     with running(tmp_path, GREENLETS, *["own"] * own) as program:
         for _ in range(2):
-            perflaw("attach", program.pid, "--seconds", "0.8")
+            attach_for_a_while(tmp_path, program.pid, s=0.5)
             program.stdin.write("trace\n")
             program.stdin.flush()
             assert program.stdout.readline().startswith("<function mine" if own else "None")

@@ -23,7 +23,7 @@ from perflaw.record.compiled.inject import choice
 from perflaw.record.compiled.inject.tables import ModulePatches, module_patches
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
-from tests.conftest import Run
+from tests.conftest import attach_for_a_while, attached_perflaw
 from tests.record.test_hooks import built, calls, paths
 
 RETURNING = ("fibonacci", "catcher", "thrower", "lander", "floating")
@@ -73,11 +73,11 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_program_is_recorded_again_and_again(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+def test_a_program_is_recorded_again_and_again(busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
         before, mapped = code(process), []
         for _ in range(4):
-            said = perflaw("attach", process.pid, "--seconds", "0.5").stderr
+            said = attach_for_a_while(tmp_path, process.pid)
             assert "recorded by injected code" in said
             assert code(process) == before
             wait_until(lambda: directory.free_agent(process.pid, directory.build_of(build(hooks()))) > 0)
@@ -93,9 +93,9 @@ def test_a_program_is_recorded_again_and_again(perflaw: Run, busy: Path, tmp_pat
         assert not any(path.endswith(("/thrower/catcher", "/fibonacci/floating")) for path in paths(recording))
 
 
-def test_functions_that_were_open_before_are_roots_and_are_no_calls(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+def test_functions_that_were_open_before_are_roots_and_are_no_calls(busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
-        perflaw("attach", process.pid, "--seconds", "0.5")
+        attach_for_a_while(tmp_path, process.pid)
     [recording] = recordings(tmp_path)
     assert recording.run.words["earlier"].split("; ")[0] == "work"
     assert "work" not in calls(recording)
@@ -133,9 +133,9 @@ def test_an_agent_of_another_build_is_left_alone(busy: Path, tmp_path: Path, mon
     assert all(calls(recording).get("fibonacci", 0) > 0 for recording in found)
 
 
-def test_only_chosen_functions_are_changed(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+def test_only_chosen_functions_are_changed(busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
-        perflaw("attach", process.pid, "--seconds", "0.3", "--select", "floating")
+        attach_for_a_while(tmp_path, process.pid, "--select", "floating")
     [recording] = recordings(tmp_path)
     assert set(calls(recording)) == {"floating"}
 
@@ -202,7 +202,7 @@ def attached(process: subprocess.Popen[str], folder: Path, *options: str) -> sub
 
 
 def test_the_jumps_of_a_killed_recorder_harm_nobody_and_the_next_one_takes_them_back(
-    perflaw: Run, busy: Path, tmp_path: Path
+    busy: Path, tmp_path: Path
 ) -> None:
     with running(busy) as process:
         before = code(process)
@@ -210,7 +210,7 @@ def test_the_jumps_of_a_killed_recorder_harm_nobody_and_the_next_one_takes_them_
             recorder.kill()
         wait_until(lambda: len(left_behind(process.pid)) > 0)
         assert code(process) != before
-        perflaw("attach", process.pid, "--seconds", "0.5")
+        attach_for_a_while(tmp_path, process.pid)
         assert code(process) == before
     [recording] = recordings(tmp_path)
     assert all(calls(recording).get(name, 0) > 0 for name in RETURNING)
@@ -244,12 +244,12 @@ def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
-def test_a_loop_back_to_the_first_instructions_is_one_call(perflaw: Run, compiler: str, tmp_path: Path) -> None:
+def test_a_loop_back_to_the_first_instructions_is_one_call(compiler: str, tmp_path: Path) -> None:
     """One thread is in such a loop all the time, and what it is in is left as it is; others come and go."""
     with running(built(tmp_path, "heads.c", "-O2", compiler=compiler), "serve") as process:
         before = code(process)
         for _ in range(2):
-            said = perflaw("attach", process.pid, "--seconds", "0.3", "--exclude", "main").stderr
+            said = attach_for_a_while(tmp_path, process.pid, "--exclude", "main", s=0.6)
             assert "spin (a thread was in its first instructions, or in a loop back to them" in said.replace("\n", " ")
             assert code(process) == before
     for recording in recordings(tmp_path):
@@ -271,9 +271,8 @@ def test_a_loop_back_to_the_first_instructions_is_one_call(perflaw: Run, compile
         assert all(abs(counted[name] - times * rounds) <= 2 * times for name, times in each.items()), counted
 
 
-def test_what_completed_is_kept_when_the_program_is_killed(perflaw: Run, busy: Path, tmp_path: Path) -> None:
-    with running(busy) as process, attached(process, tmp_path) as recorder:
-        time.sleep(0.3)
+def test_what_completed_is_kept_when_the_program_is_killed(busy: Path, tmp_path: Path) -> None:
+    with running(busy) as process, attached_perflaw(tmp_path, process.pid) as recorder:
         process.send_signal(signal.SIGKILL)
         process.wait()
         recorder.communicate(timeout=60)
@@ -282,13 +281,10 @@ def test_what_completed_is_kept_when_the_program_is_killed(perflaw: Run, busy: P
     assert calls(recording)["fibonacci"] > 0
 
 
-def test_ctrl_c_ends_the_recording_and_keeps_it(perflaw: Run, busy: Path, tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_recording_and_keeps_it(busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
         before = code(process)
-        with attached(process, tmp_path) as recorder:
-            time.sleep(0.3)
-            recorder.send_signal(signal.SIGINT)
-            recorder.communicate(timeout=60)
+        attach_for_a_while(tmp_path, process.pid)
         assert code(process) == before
     [recording] = recordings(tmp_path)
     assert calls(recording)["fibonacci"] > 0
@@ -390,10 +386,10 @@ def serving(program: Path) -> Iterator[int]:
             process.kill()
 
 
-def test_all_functions_of_libraries_are_recorded_but_none_of_ours(perflaw: Run, server: Path, tmp_path: Path) -> None:
+def test_all_functions_of_libraries_are_recorded_but_none_of_ours(server: Path, tmp_path: Path) -> None:
     with serving(server) as pid:
         for _ in range(2):
-            perflaw("attach", pid, "--seconds", "0.3", "--select", "*")
+            attach_for_a_while(tmp_path, pid, "--select", "*", s=0.05)
     for recording in recordings(tmp_path):
         assert {"answer", "key_and_lock"} == set(calls(recording))
 

@@ -12,7 +12,7 @@ import pytest
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.process import native_program
-from tests.conftest import Run
+from tests.conftest import attach_for_a_while
 from tests.record.test_attach_compiled import attached, recordings, running, wait_until
 from tests.record.test_hooks import built, calls
 
@@ -27,13 +27,11 @@ def state(pid: int) -> str:
 
 
 @pytest.mark.parametrize("way", ["threads", pytest.param("children", marks=pytest.mark.slow)])
-def test_threads_and_children_may_begin_and_end_at_any_moment(
-    perflaw: Run, restless: Path, tmp_path: Path, way: str
-) -> None:
+def test_threads_and_children_may_begin_and_end_at_any_moment(restless: Path, tmp_path: Path, way: str) -> None:
     """Children are of fork, vfork and posix_spawn; some begin while jumps are written or taken back, and all are right."""
     with running(restless, way) as process:
         for _ in range(3):
-            perflaw("attach", process.pid, "--seconds", "0.3")
+            attach_for_a_while(tmp_path, process.pid)
     found = recordings(tmp_path)
     assert len([one for one in found if not one.run.parent]) == 3
     for recording in found:

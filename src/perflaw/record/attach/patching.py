@@ -29,7 +29,7 @@ _STEPS: Final = 64
 """Instructions that a thread may need to leave the first ones of a function."""
 _PAGES: Final = 1024
 """Pages of code that are changed while the threads are stopped once: about 3 ms."""
-_TRIES, _PAUSE_S, _MAX_PAUSE_S = 20, 0.005, 0.1
+_TRIES, _PAUSE_S, _MAX_PAUSE_S = 20, 0.005, 1.0
 """A function in whose first instructions, or loop back to them, a thread is is tried again so often, after these times."""
 _MAX_STACK: Final = 1 << 24
 """Bytes of a thread's stack that are searched for such functions."""

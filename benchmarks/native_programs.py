@@ -251,7 +251,7 @@ def x264(bars: Bars, folder: Path, quick: bool) -> None:
         target = Target(f"frames{threads}", (ENCODE, "slice_write"), (*words, threads, "in-{height}.y4m"), options)
         record(target, folder, target.name)
         if threads == 1:
-            area(bars, scopes(folder, target.name, ENCODE)[-1]["law"])
+            area(bars, folder, target.name)
         costs = [costs[ENCODE] for _, _, costs in runs(folder, target.name)]
         waited, worked = (sum(one.get(name, 0) for one in costs) for name in ("lock_wait", "cpu"))
         bar = 1.0 if threads > 1 else 0.1
@@ -268,11 +268,29 @@ def slices(output: Path) -> int:
     return len(re.findall(rb"\x00\x00\x01[\x01\x41\x61\x65]", output.read_bytes())) if output.exists() else 0
 
 
-def area(bars: Bars, law: dict) -> None:
-    """Whether the law of a frame grows with its area: all lengths are proportional here, and bytes to their squares."""
-    lengths = ("height", "i_height", "i_width", "i_threadslice_end", "i_stride.sum")
-    powers = {name: 2.0 if name.endswith(".bytes") else 1.0 * name.endswith(lengths) for name in law["slope"]}
-    growth = sum(powers[name] * slope for name, slope in law["slope"].items())
+def area(bars: Bars, folder: Path, experiment: str) -> None:
+    """Whether the law of an ordinary frame grows with its area: between two heights, all else being as usual there.
+
+    The first frames differ: they make what the encoder needs, and what their features are then is no ordinary value.
+    """
+    law = scopes(folder, experiment, ENCODE)[-1]["law"]
+    heights, usual = {}, {}
+    for recording in open_experiment(experiment, folder).recordings():
+        values: dict[str, list[float]] = {name: [] for name in law["features"]}
+        for row in recording.tables()["features"]:
+            if row[2] in values:
+                values[row[2]].append(row[3])
+        height = recording.run.features["height"]
+        usual[height] = {
+            name: float(np.median(of)) if of else recording.run.features[name] for name, of in values.items()
+        }
+    for height in sorted(usual)[-3::2]:
+        at = ",".join(f"{name}={value:g}" for name, value in usual[height].items())
+        document = json.loads(perflaw(folder, "annotate", "-e", experiment, "--metric", "cpu", "--at", at, "--json"))
+        [found] = [one["scopes"] for one in document["annotations"] if one["component"] == ENCODE]
+        heights[height] = found[-1]["law"]["predictions"][0]["mean"]
+    (low, less), (high, more) = heights.items()
+    growth = np.log(more / less) / np.log(high / low)
     steepness = [
         bars.check("a frame, steepness", growth, 1.6, least=True),
         bars.check("a frame, steepness", growth, 2.4),

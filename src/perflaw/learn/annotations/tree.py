@@ -54,6 +54,16 @@ class TreeNode:
     """What the law leaves unexplained; None if there are too few records to split."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenTest:
+    """A comparison by which a node may be split."""
+
+    comparison: Comparison
+    """The comparison."""
+    is_enough: bool = True
+    """Whether its two sides explain enough. Otherwise residuals go up and down with its feature; pieces may explain them."""
+
+
 def root_node(table: RecordTable, cells: Cells, learnt: Learnt) -> TreeNode:
     """All records of a component with their law."""
     return TreeNode(table, (), np.ones(table.evidence.cost.size, dtype=bool), cells, learnt)
@@ -70,10 +80,10 @@ def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[li
         sides: dict[Place, TreeNode] = {}
         for (i, path), node in level.items():
             test = tests[i, path]
-            if test is None or (i, path) in piecewise:
+            if not test or not test.is_enough or (i, path) in piecewise:
                 leaves[i][i, path] = piecewise.get((i, path), node)
                 continue
-            for side, one in enumerate((test, test.opposite())):
+            for side, one in enumerate((test.comparison, test.comparison.opposite())):
                 mask = node.mask & one.holds(node.table.by_name)
                 sides[i, (*path, side)] = replace(node, condition=(*node.condition, one), mask=mask)
         level = dict(zip(sides, _relearn(list(sides.values()), options), strict=True))
@@ -119,33 +129,43 @@ def _is_good(node: TreeNode, options: AnnotationOptions) -> bool:
 
 
 def _good_piecewise(
-    level: Mapping[Place, TreeNode], tests: Mapping[Place, Comparison | None], options: AnnotationOptions
+    level: Mapping[Place, TreeNode], tests: Mapping[Place, ChosenTest | None], options: AnnotationOptions
 ) -> dict[Place, TreeNode]:
     """Nodes that a good piecewise law describes whole, with intervals: they are split by the feature of their law."""
-    places = [
-        place
+    chosen = {
+        place: test
         for place, test in tests.items()
         if test
-        and isinstance(test.value, float)
-        and not test.counts
-        and set(level[place].learnt.law.features) <= {test.feature}
-    ]
-    nodes = [_with_residuals(one, options) for one in _relearn([level[p] for p in places], options, regimes=True)]
+        and isinstance(test.comparison.value, float)
+        and not test.comparison.counts
+        and set(level[place].learnt.law.features) <= {test.comparison.feature}
+    }
+    nodes = [_with_residuals(one, options) for one in _relearn([level[p] for p in chosen], options, regimes=True)]
     return {
         place: node
-        for place, node in zip(places, nodes, strict=True)
-        if node.learnt.law.breakpoints and _is_good(node, options)
+        for (place, test), node in zip(chosen.items(), nodes, strict=True)
+        if node.learnt.law.breakpoints
+        and _is_good(node, options)
+        and (test.is_enough or _explains_enough(level[place], node))
     }
 
 
-def choose_test(node: TreeNode, options: AnnotationOptions) -> Comparison | None:
+def _explains_enough(whole: TreeNode, pieces: TreeNode) -> bool:
+    """Whether a piecewise law leaves so much less than one smooth law that it matters."""
+    assert whole.residuals is not None  # it has a test
+    assert pieces.residuals is not None  # it is good
+    before, left = whole.residuals.scatter, pieces.residuals.scatter
+    return bool(left**2 <= MAX_LEFT * before**2 and before**2 - left**2 >= MIN_EFFECT**2)
+
+
+def choose_test(node: TreeNode, options: AnnotationOptions) -> ChosenTest | None:
     """The comparison by which a node is split, None if it stays whole."""
     residuals, law = node.residuals, node.learnt.law
     if residuals is None or len(node.condition) >= options.depth:
         return None
     choice = _choice(residuals, law, options)
     if choice is not None:
-        return choice
+        return ChosenTest(choice)
     if residuals.scatter < MIN_EFFECT:
         return None  # no split could explain enough to matter
     if options.paper:
@@ -156,18 +176,18 @@ def choose_test(node: TreeNode, options: AnnotationOptions) -> Comparison | None
     return _sure_test(residuals, law, options)
 
 
-def _sure_test(residuals: LawResiduals, law: Law, options: AnnotationOptions) -> Comparison | None:
-    """The test of the best split, if that is sure and matters."""
+def _sure_test(residuals: LawResiduals, law: Law, options: AnnotationOptions) -> ChosenTest | None:
+    """The test of the best split, if that is sure, and matters or shows that the law has the wrong shape."""
     split, tried = best_split(residuals.field)
     if split is None or residuals.criterion - split.criterion < MIN_GAIN:
         return None
     left = split.rss / max(float(residuals.unexplained[split.response]), 1e-300)
-    is_good = residuals.r2 >= options.good_r2 and not _misses_shape(residuals, law, split.test)
-    if left > (MAX_LEFT_GOOD if is_good else MAX_LEFT):
+    misses_shape = _misses_shape(residuals, law, split.test)
+    limit = MAX_LEFT_GOOD if residuals.r2 >= options.good_r2 and not misses_shape else MAX_LEFT
+    is_enough = bool(left <= limit and residuals.scatter * np.sqrt(max(1.0 - left, 0.0)) >= MIN_EFFECT)
+    if not (is_enough or misses_shape) or split_p_value(residuals, split) * tried > options.p:
         return None
-    if residuals.scatter * np.sqrt(max(1.0 - left, 0.0)) < MIN_EFFECT:
-        return None
-    return split.test if split_p_value(residuals, split) * tried <= options.p else None
+    return ChosenTest(split.test, is_enough)
 
 
 def _misses_shape(residuals: LawResiduals, law: Law, test: Comparison) -> bool:

@@ -1,4 +1,7 @@
-"""Attaching to a compiled program under load, again and again: attach_compiled.py [CYCLES] [CHANGES]: 100 and 3,000 as a rule.
+"""Attaching to a compiled program under load, again and again: attach_compiled.py [CYCLES] [CHANGES] [SECONDS].
+
+100 cycles and 3,000 changes as a rule, however long they take. With SECONDS, a third of them is for cycles, one for changes,
+and one for the comparison of before and after: what was not begun by then is left out, and it is said how much was done.
 
 The program (tests/programs/busy.cc) has three threads that recurse, throw and jump, and checks every result itself. Each cycle
 attaches, records for 0.3 s and detaches. Then one recording stays while the jumps of four functions are written
@@ -9,6 +12,8 @@ has to be that after the tenth within 100 kB, and its threads may be stopped for
 
 from __future__ import annotations
 
+import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -28,12 +33,12 @@ from perflaw.store.experiment import open_experiment
 PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "busy.cc"
 STOP_MS, SLOWER = 20.0, 0.01
 FUNCTIONS = ("fibonacci", "catcher", "lander", "floating")
-PAIRS = 400
+PAIRS, LEAST_PAIRS = 400, 40
 WARM, RISE_KB = 10, 100.0
 
 
-def main(cycles: int = 100, changes: int = 3000) -> None:
-    bars = Bars()
+def main(cycles: int = 100, changes: int = 3000, seconds: float = math.inf) -> None:
+    bars, part_s, attaching_s = Bars(), seconds / 3, 0.0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subprocess.run(["g++", "-O2", "-g", "-pthread", PROGRAM, "-o", folder / "busy"], check=True)
@@ -44,29 +49,46 @@ def main(cycles: int = 100, changes: int = 3000) -> None:
         stops, memory = list[float](), list[int]()
 
         def attach() -> None:
+            nonlocal attaching_s
+            begun = time.monotonic()
+            if attaching_s > part_s:
+                return
             busy.run(on=True)
-            done = record_native(open_experiment(f"cycle{len(stops)}", folder), program, RecordSettings(), {}, 0.3)
-            assert done.alive
+            for recording_s in (0.3, 10):  # on a busy machine, it may have had no processor in the shorter time
+                done = record_native(
+                    open_experiment(f"cycle{len(stops)}", folder), program, RecordSettings(), {}, recording_s
+                )
+                assert done.alive
+                if done.outcome.run.calls:
+                    break
             assert done.outcome.run.calls, done.outcome.run
             stops.append(done.stopped_ms)
             memory.append(resident(pid))
             busy.run(on=False)
+            attaching_s += time.monotonic() - begun
 
         for process in (busy, control):
             process.run(on=False)
-        slower = change_beside(busy.cost, control.cost, PAIRS, attach, cycles)
+        begun = time.monotonic()
+        busy.cost(), control.cost()
+        pairs = (
+            min(PAIRS, max(LEAST_PAIRS, int(part_s / 2 / (time.monotonic() - begun)))) if part_s < math.inf else PAIRS
+        )
+        slower = change_beside(busy.cost, control.cost, pairs, attach, cycles)
         busy.run(on=True)
         control.end()
-        print(f"attached and detached: {len(stops)} of {cycles}")
+        print(
+            f"attached and detached: {len(stops)} of {cycles}, in {attaching_s:.0f} s; {pairs} pairs before and after"
+        )
         print(f"stopped for a median of {spread(stops)}  {bars.check('stopped for, ms', max(stops), STOP_MS)}")
         rise = (memory[-1] - memory[min(WARM, len(memory)) - 1]) * 1024
         words = bars.check("memory, kB", rise, RISE_KB)
         print(f"memory: {rise:+.0f} kB from cycle {min(WARM, len(memory))} to cycle {len(memory)}  {words}")
         print(f"slower afterwards by {slower}  {slower.verdict(bars, 'slower afterwards', SLOWER)}")
         if changes:
-            toggle(busy, folder, changes, bars)
+            toggle(busy, folder, changes, part_s, bars)
         said = busy.end()
-        print(f"{said}  {bars.check('wrong results', int(said.split()[0]), 0)}")
+        print(f"{said}  {bars.check('wrong results', int(said.split()[0]), 0)}; load {os.getloadavg()[0]:.1f}")
     bars.leave()
 
 
@@ -76,17 +98,16 @@ def spread(stops: list[float]) -> str:
     return "{:.2f} ms, 90 % below {:.2f} ms, 99 % below {:.1f} ms, at most {:.1f} ms".format(*centiles)
 
 
-def toggle(busy: Worker, folder: Path, changes: int, bars: Bars) -> None:
-    """Write and take back the jumps of four functions while a recording stays."""
+def toggle(busy: Worker, folder: Path, changes: int, seconds: float, bars: Bars) -> None:
+    """Write and take back the jumps of four functions while a recording stays, for so many seconds at most."""
     pid, select = busy.process.pid, [word for name in FUNCTIONS for word in ("--select", name)]
     command = [sys.executable, "-m", "perflaw", "attach", str(pid), "-e", "changes", "--seconds", "100000", *select]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL) as recorder:
-        while not (found := list(folder.glob(".perflaw/changes/runs/*/spool/jumps-0"))):
+        while not (found := list(folder.glob(".perflaw/changes/runs/*/spool/recorded"))):
             time.sleep(0.05)
-        rows = np.frombuffer(found[0].read_bytes(), JUMP)
-        time.sleep(1)
-        stops, working = list[float](), list[float]()
-        for _ in range(changes):
+        rows = np.frombuffer(found[0].with_name("jumps-0").read_bytes(), JUMP)
+        stops, working, begun = list[float](), list[float](), time.monotonic()
+        while len(stops) < 2 * changes and time.monotonic() < begun + seconds:
             for change in ("disable", "enable"):
                 patching = Patching(pid, rows[np.argsort(rows["address"])])
                 getattr(patching, change)()
@@ -95,7 +116,7 @@ def toggle(busy: Worker, folder: Path, changes: int, bars: Bars) -> None:
         recorder.terminate()
     [recording] = open_experiment("changes", folder).recordings()
     most = sum(stop > STOP_MS for stop in stops) / len(stops)
-    print(f"{changes} changes of {len(rows)} functions, {recording.run.calls:,} calls recorded")
+    print(f"{len(stops) // 2} of {changes} changes of {len(rows)} functions, {recording.run.calls:,} calls recorded")
     print(f"stopped for a median of {spread(stops)}; from when the last thread had stopped {spread(working)}")
     print(f"longer than {STOP_MS:g} ms: {most:.2%}  {bars.check('long stops', most, 0.01)}")
 

@@ -42,7 +42,7 @@ from perflaw.record.attach.process import mapped_files
 from perflaw.record.compiled.inject.tables import counted_reasons, module_patches
 from perflaw.store.experiment import open_experiment
 
-ROUNDS, SECONDS, SLOWER, PATIENCE_S, PAIRS_S = 15, 8, 0.01, 300, 20
+ROUNDS, SECONDS, SLOWER, PATIENCE_S, PAIRS_S = 15, 8, 0.01, 300, 60
 Requests = Callable[[], bytes]
 """Makes all requests of a round, and gives their answers."""
 NGINX = """daemon off; master_process off; pid {0}/nginx.pid; error_log {0}/error.log;
@@ -217,14 +217,19 @@ def attach(name: str, pid: int, folder: Path, experiment: str, seconds: float) -
 
 
 def await_jumps(folder: Path, experiment: str, load: Load) -> None:
-    """Keep the server busy until its jumps are handed over, and a little longer."""
+    """Keep the server busy until its jumps are written and record, and a little longer."""
     end = time.monotonic() + PATIENCE_S
-    while not list(folder.glob(f".perflaw/{experiment}/runs/*/spool/jumps-0")):
+    while not is_recorded(folder, experiment):
         if time.monotonic() > end:
-            sys.exit("no code was prepared")
+            sys.exit("nothing is recorded")
         load.cost()
     for _ in range(3):
         load.cost()
+
+
+def is_recorded(folder: Path, experiment: str) -> bool:
+    """Whether the jumps of a recording are written and record."""
+    return any(folder.glob(f".perflaw/{experiment}/runs/*/spool/recorded"))
 
 
 def coverage(name: str, pid: int) -> None:
@@ -257,8 +262,11 @@ def measure(name: str, bars: Bars) -> None:
             if recorder.returncode:
                 sys.exit(said[0])
 
+        begun = time.monotonic()
         usual = statistics.median(load.cost() + control.cost() for _ in range(5)) / 2
-        rounds = int(np.clip(PAIRS_S * 1e3 / usual / 2, 40, 600))
+        rounds = int(
+            np.clip(PAIRS_S / 2 / ((time.monotonic() - begun) / 5), 40, 600)
+        )  # requests may take more than answers
         slower = change_beside(load.cost, control.cost, rounds, record)
         [recording] = open_experiment("whole", folder).recordings()
         stopped = re.findall(r"stopped for ([\d.]+) ms", said[0])[0]
@@ -378,7 +386,7 @@ def show_law(law: Law, bars: Bars) -> None:
         words = bars.check(law.name, slope, law.low, least=True), bars.check(law.name, slope, law.high)
         print(f"  {law.name}: {law.feature}^{slope:.2f}, {', '.join(words)}", flush=True)
         with subprocess.Popen([*command, "-e", "killed", "--seconds", "100"], cwd=folder) as recorder:
-            while not list(folder.glob(".perflaw/killed/runs/*/spool/jumps-0")):
+            while not is_recorded(folder, "killed"):
                 time.sleep(0.01)
             for _ in range(20):
                 ask(law.request(low))

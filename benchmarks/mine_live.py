@@ -1,10 +1,15 @@
-"""Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS]: 300 for each budget, and 120; 0 leaves a part out.
+"""Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS] [PAIRED_SECONDS]; 0 leaves a part out.
+
+300 s for each budget, 120 s and 600 s if they are not given.
 
 Starlette on uvicorn under load from a second process. It is mined without a restart, and its specifications are then held
 against it continuously: first as it is, then with a query planted on one call path at a moment that the check does not know.
 Then it is mined within budgets of 2, 5 and 10 % of its CPU time, beside a second service that nobody measures and that gets the
 same requests at the same time. What the mined one takes with probes beyond the other one, and without probes does not, is the
 cost. The ratio of both is the steadiest measure at hand where other programs share the machine.
+
+In the last part mining itself goes on and off by turns. What it takes as a whole, samples, stops and what probes leave behind
+included, is compared with what its own account says, so that a cost which the account does not know would show.
 """
 
 from __future__ import annotations
@@ -32,6 +37,7 @@ from numpy.typing import NDArray
 from shared import PROGRAMS, Bars, Change, environment
 
 from perflaw.mine.journal import read_journal
+from perflaw.special import stdtrit
 from perflaw.store.experiment import open_experiment
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
@@ -39,6 +45,9 @@ MINED_S, FOUND_S, REST_S, JACKKNIFE = 300.0, 120.0, 20.0, 20
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
+PAIR_S = 30.0
+"""Length of each time with mining and of each one without, by turns."""
+PAIRED_TARGET = 0.05
 TWO_SIDED = 1.96
 """Standard errors of a 95 % interval."""
 
@@ -202,6 +211,36 @@ def loss(folder: Path, load: Load, target: float, seconds: float) -> tuple[float
     return part_beyond(account, inside, whole & ~inside, whole)
 
 
+def uncounted(folder: Path, load: Load, seconds: float) -> Change:
+    """Part of the service's CPU time that mining takes beyond what its account says, by times with mining and without.
+
+    Each time with mining is compared with the ones without before and after it, all relative to the control.
+    """
+    parts, counted = [], []
+    ends: list[tuple[int, int]] = []
+    command = [sys.executable, "-m", "perflaw", "mine", "--attach", str(load.service.pid), "--seconds", str(PAIR_S)]
+    begun = time.time_ns()
+    time.sleep(PAIR_S)
+    for number in range(max(round(seconds / PAIR_S / 2), 2)):
+        name, before = f"pair{number}", time.time_ns()
+        arguments = ["--budget", f"{PAIRED_TARGET:.0%}", "-e", name]
+        subprocess.run([*command, *arguments], cwd=folder, check=True, capture_output=True)
+        ends.append((before, time.time_ns()))
+        counted.append(read_journal(open_experiment(name, folder).folder)[-1]["share"])
+        time.sleep(PAIR_S)
+    account, moments = Account.of(load), [begun, *(moment for pair in ends for moment in pair), time.time_ns()]
+    ratios = []
+    for start, end in zip(moments, moments[1:], strict=False):
+        chosen = account.within(np.array([[start, end]]))
+        ratios.append(account.cpu_ns[chosen].sum() / account.control_ns[chosen].sum())
+    for place in range(1, len(ratios), 2):
+        parts.append(1 - math.sqrt(ratios[place - 1] * ratios[place + 1]) / ratios[place])
+    beyond = np.array(parts) - np.array(counted)
+    half = float(stdtrit(len(beyond) - 1, 0.975) * beyond.std(ddof=1) / math.sqrt(len(beyond)))
+    print(f"mining takes {np.mean(parts):.1%}, its account says {np.mean(counted):.1%};", end=" ")
+    return Change(float(beyond.mean()), float(beyond.mean() - half), float(beyond.mean() + half))
+
+
 @contextmanager
 def watching(folder: Path, load: Load) -> Iterator[list[str]]:
     """The lines that a continuous check has printed so far."""
@@ -241,7 +280,7 @@ def plant(folder: Path, load: Load, clean_s: int, bars: Bars) -> None:
         print("told by its edge:", bars.check("told by its edge", int(named), 1, least=True))
 
 
-def main(loss_s: int = 300, clean_s: int = 120) -> None:
+def main(loss_s: int = 300, clean_s: int = 120, paired_s: int = 600) -> None:
     bars, python = Bars(), environment("3.11", PACKAGES, "mine_web")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -257,6 +296,11 @@ def main(loss_s: int = 300, clean_s: int = 120) -> None:
                 needed = loss_s / 60 * (TWO_SIDED * error / POINT) ** 2
                 print(f"loss {change}, {POINT:.0%} to each side after {needed:.1f} min", end=" ", flush=True)
                 print(change.verdict(bars, f"loss at {target:.0%}", target + POINT), flush=True)
+            load.end()
+        if paired_s:
+            load = Load(python, services=2)
+            change = uncounted(folder, load, paired_s)
+            print(f"beyond that {change}", change.verdict(bars, "cost that the account does not know", POINT))
             load.end()
     bars.leave()
 

@@ -119,6 +119,16 @@ def test_what_was_spent_before_the_cost_was_known_counts_when_it_is(clock):
     assert budget.spent_ns == pytest.approx(8 * 1e9 * 0.2 / 1.2, rel=0.05)
 
 
+def test_samples_of_a_compiled_program_are_in_the_account(clock):
+    budget = Budget(1, 0.05)
+    clock.go(10.0)
+    budget.add_samples(ProbeCost(10_000, 10_000.0))
+    assert budget.spent_ns == 1e8
+    pair(budget, clock, 1.0, calls=1000)
+    assert budget.spent_ns == 1e8 + module.ATTACH_NS + 1e5
+    assert budget.settle_window({}).spent_ns == budget.spent_ns
+
+
 def test_an_account_of_days_keeps_no_more_than_one_of_hours(clock, monkeypatch):
     monkeypatch.setattr(module, "MOST_PROBED", 50)
     budget = Budget(1, 0.05)

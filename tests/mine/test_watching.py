@@ -28,6 +28,9 @@ class Account:
     def begin_probes(self):
         pass
 
+    def add_samples(self, cost):
+        pass
+
     def end_probes(self, decision, measurement):
         self.saved -= COST
 

@@ -34,6 +34,8 @@ from perflaw.types.specifications import CallPath
 EVERY_CALL, CHOSEN_CALLS = 0.2, 0.02
 """How much slower probes are presumed to make a program: Python 3.11 shows the tracer every call, later versions and injected
 code only those that are recorded."""
+SAMPLE_NS: Final = 10_000.0
+"""CPU time of a compiled program that one sample of it takes: the kernel copies its stack, or it is stopped and goes on."""
 _SAMPLED_S: Final = 0.5
 """Length of a stretch of samples; its stacks are counted when it ends."""
 
@@ -104,12 +106,15 @@ class AttachedProcess:
         begun, seconds = time.time_ns(), request.seconds * request.sampling
         if request.kind == "samples":
             stacks: Mapping[CallPath, int]
+            cost = ProbeCost()
             if self.native:  # a sampler in another thread would be in the way of injecting
+                before_ns = self.cpu_ns()
                 stacks = NativeSampler(self.native).collect(seconds, lambda: False).stacks
+                cost = ProbeCost(sum(stacks.values()), SAMPLE_NS, self.cpu_ns() - before_ns)
             else:
                 self._wait(seconds)
                 stacks = self._taken()
-            return Measurement(request.number, request.kind, begun, time.time_ns(), request.sampling, stacks)
+            return Measurement(request.number, request.kind, begun, time.time_ns(), request.sampling, stacks, cost=cost)
         settings = RecordSettings(
             select=tuple(map(_literal, (*request.functions, *request.callers))),
             collect=(PATHS,),

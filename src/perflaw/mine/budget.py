@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from perflaw.mine.knowledge import Decision, KnownFunction
-from perflaw.mine.messages import Measurement
+from perflaw.mine.messages import Measurement, ProbeCost
 
 DEFAULT_TARGET: Final = 0.05
 """Part of the program's CPU time that measuring may take."""
@@ -172,6 +172,13 @@ class Budget:
         for name in decision.request.functions:
             self._costs[name] = (spent_ns / len(decision.request.functions), max(decision.utility, 0.01))
         return spent_ns
+
+    def add_samples(self, cost: ProbeCost) -> None:
+        """Add what samples took, which need no probes."""
+        spent_ns = cost.calls * cost.call_ns
+        self._settled_ns += spent_ns
+        self.spent_ns += spent_ns
+        self._window_spent += spent_ns
 
     def _end_phase(self, *, probes: bool, direct_ns: float) -> _Phase:
         now = work_counters(self.pid)

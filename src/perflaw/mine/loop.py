@@ -83,6 +83,7 @@ class MiningLoop:
         measurement: Measurement | None = None
         if request.kind == "samples":
             measurement = self.process.measure(request)
+            self.budget.add_samples(measurement.cost)
         else:
             self.budget.begin_probes()
             try:

@@ -51,7 +51,9 @@ class SpecRounds:
     def sample(self) -> None:
         """Learn from samples who calls whom."""
         self._number += 1
-        self.knowledge.add_samples(self.process.measure(Request(self._number, "samples", seconds=SAMPLES_S)).stacks)
+        measurement = self.process.measure(Request(self._number, "samples", seconds=SAMPLES_S))
+        self.budget.add_samples(measurement.cost)
+        self.knowledge.add_samples(measurement.stacks)
 
     def round(self, levels: int = LEVELS, *, reserving: bool = False) -> list[str]:
         """Record all functions that are specified; gives the recordings. ``reserving``: leave something for later rounds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -55,6 +56,21 @@ def test_requests_and_the_budget_set_the_sampling_factor_and_what_is_detached_co
     source._functions["app.load"].sampling = 0.0
     assert source.measure(request).observed == ()
     assert [one.sampling for one in source._process.requests] == [0.5, 0.125]
+
+
+def test_samples_that_are_taken_beside_a_measurement_go_with_the_next_samples(tmp_path, monkeypatch):
+    """Nobody looks for hot functions in measurements of durations, whose messages they would make large."""
+
+    class Sampled(NeverCalled):
+        def measure(self, request):
+            return replace(super().measure(request), stacks={("app.main", "app.load"): 3})
+
+    monkeypatch.setattr("perflaw.mine.fleet.sources.AttachedProcess", Sampled)
+    source = AttachedSource(tmp_path, os.getpid(), print)
+    for number in range(2):
+        assert source.measure(Request(number, "paths", ("app.load",))).stacks == {}
+    assert source.measure(Request(3, "samples")).stacks == {("app.main", "app.load"): 9}
+    assert source.measure(Request(4, "samples")).stacks == {("app.main", "app.load"): 3}
 
 
 @pytest.mark.slow

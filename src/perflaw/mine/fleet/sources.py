@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -23,6 +24,7 @@ from perflaw.record.build import Tell
 from perflaw.store.experiment import Recording, discard, open_experiment
 from perflaw.store.paths import read_observed
 from perflaw.types import Observed, Platform
+from perflaw.types.specifications import CallPath
 
 _LOOK_S: Final = 1.0
 """Longest time between two looks whether the process has ended."""
@@ -38,6 +40,8 @@ class AttachedSource:
         self._process = AttachedProcess(experiment, pid, tell)
         self._budget = Budget(pid, presumed=self._process.presumed)
         self._functions: dict[str, KnownFunction] = {}
+        self._stacks: Counter[CallPath] = Counter()
+        """Samples that were taken while functions were measured; the next measurement of samples has them."""
         self._platform = Platform(socket.gethostname(), "", 0.0)
         self.target = Target(socket.gethostname(), self._process.program.name, pid)
 
@@ -59,7 +63,10 @@ class AttachedSource:
         if not self._process.alive or self._process.interrupted is not None:
             return None
         if request.kind == "samples":
-            return self._process.measure(request)
+            samples = self._process.measure(request)
+            self._budget.add_samples(samples.cost)
+            stacks, self._stacks = self._stacks + Counter(samples.stacks), Counter()
+            return replace(samples, stacks=stacks)
         known = [self._functions.setdefault(name, KnownFunction(name, "")) for name in request.functions]
         sampling = request.sampling * max(one.sampling for one in known)  # the budget lowers it
         if not sampling:  # detached: that nothing was seen of it does not say that it was not called
@@ -80,7 +87,9 @@ class AttachedSource:
         observed = [of_run(one, measurement.run, str(measurement.start_ns)) for one in measurement.observed]
         missing = set(request.functions) - {one.component for one in observed}
         observed += [Observed(name, "time", "ns", (), (), (self._platform,)) for name in sorted(missing)]  # not called
-        return replace(measurement, observed=tuple(observed), run="")
+        # The controller looks for hot functions in measurements of samples alone.
+        self._stacks.update(measurement.stacks)
+        return replace(measurement, stacks={}, observed=tuple(observed), run="")
 
     def spent(self) -> list[Spending]:
         """See :class:`~perflaw.mine.fleet.stub.Source`."""

@@ -28,6 +28,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,7 @@ def uncounted(folder: Path, load: Load, seconds: float) -> Change:
 
     Each time with mining is compared with the ones without before and after it, all relative to the control.
     """
-    parts, counted = [], []
+    counted = []
     ends: list[tuple[int, int]] = []
     command = [sys.executable, "-m", "perflaw", "mine", "--attach", str(load.service.pid), "--seconds", str(PAIR_S)]
     begun = time.time_ns()
@@ -230,11 +231,11 @@ def uncounted(folder: Path, load: Load, seconds: float) -> Change:
         time.sleep(PAIR_S)
     account, moments = Account.of(load), [begun, *(moment for pair in ends for moment in pair), time.time_ns()]
     ratios = []
-    for start, end in zip(moments, moments[1:], strict=False):
+    for start, end in pairwise(moments):
         chosen = account.within(np.array([[start, end]]))
         ratios.append(account.cpu_ns[chosen].sum() / account.control_ns[chosen].sum())
-    for place in range(1, len(ratios), 2):
-        parts.append(1 - math.sqrt(ratios[place - 1] * ratios[place + 1]) / ratios[place])
+    triples = zip(ratios[::2], ratios[1::2], ratios[2::2], strict=False)
+    parts = [1 - math.sqrt(without * later) / mined for without, mined, later in triples]
     beyond = np.array(parts) - np.array(counted)
     half = float(stdtrit(len(beyond) - 1, 0.975) * beyond.std(ddof=1) / math.sqrt(len(beyond)))
     print(f"mining takes {np.mean(parts):.1%}, its account says {np.mean(counted):.1%};", end=" ")

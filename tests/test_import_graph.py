@@ -74,7 +74,7 @@ ALLOWED = {
         "decorator",
         "live",
     },
-    "pytest_plugin": {"confidence", "errors", "types", "store", "record", "learn", "report"},
+    "pytest_plugin": {"confidence", "errors", "listening", "types", "store", "record", "learn", "report"},
     "decorator": set(),
     "listening": set(),
     "probes": set(),

@@ -91,8 +91,11 @@ def _answer(connection: socket.socket, text: str) -> None:
         connection.sendall(text.replace("\n", " ").encode() + b"\n")
 
 
-def _record(connection: socket.socket) -> None:
-    """Record this process from a request until the connection ends."""
+def begin(connection: socket.socket) -> Any:
+    """Begin the recording that a recorder asks for; returns the tracer, whose ``finish`` ends it.
+
+    None if the recorder asks for nothing. OSError if the tracer cannot begin.
+    """
     import json
 
     request = b""
@@ -100,10 +103,18 @@ def _record(connection: socket.socket) -> None:
         more = connection.recv(1 << 16)
         request += more
         if not more or len(request) > LONGEST:
-            return
+            return None
     wanted = json.loads(request)
     tracer = _load(wanted["extension"])
     tracer.start(wanted["settings"])
+    return tracer
+
+
+def _record(connection: socket.socket) -> None:
+    """Record this process from a request until the connection ends."""
+    tracer = begin(connection)
+    if tracer is None:
+        return
     global _begun
     _begun += 1
     try:

@@ -93,6 +93,20 @@ def test_output_and_status_are_pytests_own(usual_suite, perflaw):
     assert [name for name in names if name.startswith(("pytest", "_pytest", "perflaw"))] == []
 
 
+def test_pytest_starts_once(suite):
+    (suite / "conftest.py").write_text("print('start', file=open('starts', 'a'))\n")
+    run_pytest(suite, "--perflaw")
+    assert (suite / "starts").read_text().split() == ["start"]
+
+
+def test_where_the_native_tracer_cannot_be_had_another_process_is_recorded(suite, perflaw, monkeypatch):
+    monkeypatch.setenv("CC", "/nothing")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(suite / "cache"))
+    done = run_pytest(suite, "--perflaw")
+    assert "6 passed" in done.stdout
+    assert runs(perflaw)[0]["calls"] > 0
+
+
 def test_failures_and_an_empty_suite_keep_their_status(suite):
     (suite / "test_words.py").write_text(
         "def test_wrong():\n    import words\n    assert words.index([1, 1]) == [1, 2]\n"

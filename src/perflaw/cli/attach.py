@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import math
 import signal
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from perflaw.cli.options import (
     check_store,
     own_experiment_option,
+    own_option,
     parse_budget,
     parse_features,
+    parse_own,
     push_option,
     recording_options,
 )
 from perflaw.cli.progress import note, tell
 from perflaw.cli.record_messages import (
+    conclude_own,
     print_build,
     print_warnings,
     push_new,
@@ -26,6 +30,13 @@ from perflaw.cli.record_messages import (
 )
 from perflaw.errors import UsageError
 
+if TYPE_CHECKING:
+    from perflaw.record.settings import RecordSettings
+    from perflaw.store.experiment import Experiment
+
+UNSUITED: Final = 3
+"""Exit status if a program that asked for its own recording has to be started by ``perflaw record`` instead."""
+
 
 @click.command("attach", short_help="record a program that runs already")
 @own_experiment_option
@@ -34,6 +45,8 @@ from perflaw.errors import UsageError
               help="How long to record; Ctrl-C ends it earlier.")  # fmt: skip
 @recording_options
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of this run.")
+@own_option
+@click.option("--asked", type=int, hidden=True, help="Descriptor of the connection to the program, which started this.")
 @click.argument("pid", type=int)
 def command(
     experiment: str,
@@ -48,6 +61,8 @@ def command(
     paths: tuple[str, ...],
     per: str,
     feature: tuple[str, ...],
+    own: str | None,
+    asked: int | None,
     pid: int,
 ) -> int:
     """Record what the functions of the running process PID cost, and leave it as it was.
@@ -79,8 +94,11 @@ def command(
         per=per,
         keeps_arguments=not no_arguments,
         budget=parse_budget(budget),
+        own=parse_own(own),
     )
     target = open_experiment(experiment)
+    if asked is not None:
+        return _record_asking(target, pid, asked, settings)
     if native := native_program(pid):
         from perflaw.record.attach.native_session import record_native
 
@@ -97,3 +115,15 @@ def command(
     if status := push_new(store, target, [attached.outcome]):
         return status
     return 128 + interrupted if interrupted not in (None, signal.SIGINT) else 0
+
+
+def _record_asking(target: Experiment, pid: int, descriptor: int, settings: RecordSettings) -> int:
+    """Record the program that started this process; returns the exit status, ``UNSUITED`` if that cannot be done here."""
+    import socket
+
+    from perflaw.record.attach.own_recording import record_asking
+    from perflaw.record.attach.process import asking_program
+
+    with socket.socket(fileno=descriptor) as connection:
+        outcome = record_asking(target, asking_program(pid), connection, settings, print_build)
+    return UNSUITED if outcome is None else conclude_own(target.folder, outcome)

@@ -134,6 +134,16 @@ def recording_options(function: F) -> F:
     return selection_options(function)
 
 
+own_option = click.option(
+    "--own", metavar="PACKAGE,…", help="Record the program's own functions and these packages, but no other library."
+)
+
+
+def parse_own(own: str | None) -> tuple[str, ...] | None:
+    """The packages of ``--own``; None without that option."""
+    return None if own is None else tuple(filter(None, own.split(",")))
+
+
 def print_document(document: object) -> None:
     """Print one JSON document: a noun, or a mapping that holds nouns."""
     click.echo(dumps(document))

@@ -12,9 +12,11 @@ from perflaw.cli.main import one_blas_thread
 from perflaw.cli.options import (
     check_store,
     own_experiment_option,
+    own_option,
     parse_assignments,
     parse_budget,
     parse_features,
+    parse_own,
     push_option,
     recording_options,
     remote_options,
@@ -51,9 +53,7 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", is_flag=True, help="Make only the runs that the experiment does not have complete yet.")
 @click.option("--feature", multiple=True, metavar="NAME=NUMBER", help="Declare a feature of the workload.")
-@click.option(
-    "--own", metavar="PACKAGE,…", help="Record the program's own functions and these packages, but no other library."
-)
+@own_option
 @recording_options
 @click.option("--probe", multiple=True, metavar="NAME", help="Collect probes, and enable these only (names or ids).")
 @remote_options
@@ -140,7 +140,7 @@ def command(
         keeps_arguments=not no_arguments,
         native=native,
         budget=parse_budget(budget),
-        own=None if own is None else tuple(filter(None, own.split(","))),
+        own=parse_own(own),
     )
     if workloads is None:
         plan = make_plan(command, varied, repeat or 1, features, timeout)

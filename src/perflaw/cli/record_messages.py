@@ -120,6 +120,16 @@ def conclude(folder: Path, attempts: Sequence[Attempt], left: int, select: tuple
     return failed or next((error.status for error in errors if error.status), 2 if errors or unread else 0)
 
 
+def conclude_own(folder: Path, outcome: Outcome) -> int:
+    """The same for a program that asked for its own recording: its exit status is its own, this is the recorder's."""
+    run = outcome.run
+    if not run.complete:
+        problem(f"run {run.id} is incomplete: {run.ended}; what completed is kept")
+    print_warnings([run], "auto", ())
+    tell(f"{summary(folder, [outcome])} · {command('show', folder.name)}")
+    return 0
+
+
 def push_new(store: str | None, target: Experiment, outcomes: Sequence[Outcome]) -> int:
     """Push what was recorded, if a place is given; returns the exit status. What cannot be pushed now stays here."""
     runs = [run.id for outcome in outcomes if outcome.folder for run in (outcome.run, *outcome.children)]

@@ -1,18 +1,20 @@
-"""``pytest --perflaw``: runs the same command under ``perflaw record``, and checks the runs against laws.
+"""``pytest --perflaw``: records this pytest while it runs its tests, further runs under ``perflaw record``, and checks them.
 
-pytest has only read its options when this takes over. The recorded pytest runs as the person started it, so its output and
-its exit status are its own.
+pytest has only read its options when this takes over. It starts a recorder, which has it load the tracer, and runs its
+tests as always; so pytest starts once, and its output and its exit status are its own.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -21,6 +23,7 @@ from typing import IO
 import pytest
 
 from perflaw.errors import PerflawError, UsageError
+from perflaw.listening import begin
 from perflaw.pytest_plugin import RECORDED_VARIABLE
 
 
@@ -54,6 +57,8 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None, ou
     return status if status >= 0 else 128 - status
 
 
+UNSUITED = 3
+"""Exit status of ``perflaw attach`` if this process cannot be recorded while it runs."""
 CHECK_RUNS = 3
 """Runs of a check by default. A single run does not show how runs differ, so it violates no law."""
 EXCLUDED = (
@@ -88,12 +93,8 @@ def run_recorded(config: pytest.Config) -> int:
     Raises pytest.UsageError if the options of perflaw are wrong.
     """
     plan = _plan(config)
-    # This pytest stops capturing, so that the recorded one has the terminal, with the keyboard (--pdb).
-    capture = config.pluginmanager.getplugin("capturemanager")
-    if capture is not None:  # -p no:capture
-        capture.stop_global_capturing()
     before = run_ids(plan.experiment) if plan.laws else set()
-    status = _record(plan, None)
+    status = _record_here(config, plan)
     for number in range(2, plan.runs + 1):
         if status == 0:
             # Make a further run; its output is shown only if it fails.
@@ -178,12 +179,50 @@ def without_own_options(words: Sequence[str]) -> list[str]:
     return kept
 
 
-def _record(plan: SuitePlan, output: IO[bytes] | None) -> int:
-    """Make one run under the recorder; its output goes to the terminal, or to a file."""
+def _record_here(config: pytest.Config, plan: SuitePlan) -> int:
+    """Make the run in this process, where the native tracer can begin while it runs; else in another, from its start."""
+    ours, theirs = socket.socketpair()
+    options = (*_options(plan), "--asked", str(theirs.fileno()), str(os.getpid()))
+    with ours:
+        with theirs:
+            recorder = subprocess.Popen(
+                [sys.executable, "-m", "perflaw", "attach", *options],
+                stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
+            )  # fmt: skip
+        tracer = begin(ours)
+        if tracer is None:
+            status = recorder.wait()
+            if status != UNSUITED:
+                return status
+            capture = config.pluginmanager.getplugin("capturemanager")
+            if capture is not None:  # -p no:capture
+                capture.stop_global_capturing()  # the recorded pytest has the terminal, with the keyboard (--pdb)
+            return _record(plan, None)
+        try:
+            ours.sendall(b"\n")
+            config.option.perflaw, config.option.perflaw_check = False, None
+            status = int(config.hook.pytest_cmdline_main(config=config) or 0)
+        except BaseException:
+            status = int(pytest.ExitCode.INTERNAL_ERROR)
+            raise
+        finally:
+            tracer.finish()
+            with suppress(OSError):  # a test closed all descriptors
+                ours.sendall(b"%d\n" % status)
+        recorder.wait()
+    return status
+
+
+def _options(plan: SuitePlan) -> tuple[str, ...]:
+    """Options of ``perflaw record`` and ``perflaw attach`` that say what is recorded."""
     exclude = [word for glob in EXCLUDED for word in ("--exclude", glob)]
     own = () if plan.own is None else ("--own", ",".join(plan.own))
-    options = ("-e", plan.experiment, *own, *exclude)
-    record = [sys.executable, "-m", "perflaw", "record", *options, "--", *plan.command]
+    return ("-e", plan.experiment, *own, *exclude)
+
+
+def _record(plan: SuitePlan, output: IO[bytes] | None) -> int:
+    """Make one run under the recorder; its output goes to the terminal, or to a file."""
+    record = [sys.executable, "-m", "perflaw", "record", *_options(plan), "--", *plan.command]
     return run(record, {**os.environ, RECORDED_VARIABLE: "1"}, output)
 
 

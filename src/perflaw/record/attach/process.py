@@ -110,6 +110,19 @@ def running_program(pid: int) -> RunningProgram:
     return RunningProgram(pid, argv, name, main, own, probe(str(executable)), evaluation)
 
 
+def asking_program(pid: int) -> RunningProgram:
+    """The program of a process that asks for its own recording, so nothing of its memory need be known.
+
+    TargetError if it has ended.
+    """
+    try:
+        executable, argv = (Path("/proc") / str(pid) / "exe").readlink(), _command_line(pid)
+    except OSError as error:
+        raise TargetError(*ended(pid)) from error
+    main, own, name = _names(pid, argv)
+    return RunningProgram(pid, argv, name, main, own, probe(str(executable)), Place(0, 0))
+
+
 def native_program(pid: int) -> NativeProgram | None:
     """The compiled program of a process; None if it runs Python, or nothing that is known without touching it."""
     try:

@@ -71,6 +71,20 @@ def test_a_border_between_kinds_that_lie_far_apart_is_amid_them(slow):
         assert abs(stable.quantiles[0] - (1 - slow)) < 0.02
 
 
+def test_a_few_calls_that_are_disturbed_do_not_move_the_border_between_kinds_far_apart():
+    # A twentieth is slow, and another one was disturbed: both borders are one to ε, and the kinds are what is told.
+    for seed in range(10):
+        rng = np.random.default_rng([11, seed])
+        each = []
+        for _ in range(9):
+            quick = rng.lognormal(np.log(1900), 0.03, 3000) * np.where(rng.random(3000) < 0.045, 1.9, 1.0)
+            each.append((np.where(rng.random(3000) < 0.06, rng.lognormal(np.log(140_000), 0.05, 3000), quick), 0))
+        stable = stable_borders(observed_of(each, 1.0), OURS)
+        [border] = stable.borders
+        assert 4 * 1900 < border < 140_000 / 4
+        assert abs(stable.quantiles[0] - 0.94) < 0.01
+
+
 def test_autocorrelated_durations_have_no_stable_borders_of_their_own():
     for seed, shape in enumerate([*SHAPES.values()] * 3):
         y = correlated(np.random.default_rng([6, seed]), 8000, 0.99, shape)

@@ -309,10 +309,11 @@ class SmoothedDensity:
         here = self.cumulated[valleys[i]]
         left = here - (self.cumulated[valleys[i - 1]] if i else 0.0)
         right = (self.cumulated[valleys[i + 1]] if i + 1 < len(valleys) else self.cumulated[-1]) - here
-        heavy = min(left, right) >= MIN_MASS
-        if z >= self.min_z and valley <= MAX_VALLEY * peak and heavy:
-            return math.inf
-        return float(z if heavy else z * 0.01)
+        heavy, real = min(left, right) >= MIN_MASS, z >= self.min_z and valley <= MAX_VALLEY * peak
+        if real:
+            # A light mode between two others belongs to the nearer one, however empty the valleys beside it are.
+            return math.inf if heavy else 0.01 * self.min_z * (1.0 + (peaks[i + 1] - peaks[i]) / self.height.size)
+        return float(z if heavy else 0.01 * min(z, self.min_z))
 
 
 def _search(mass: Mass, low: float, high: float, worth: float, depth: int, min_z: float) -> list[float]:

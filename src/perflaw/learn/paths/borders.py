@@ -149,6 +149,8 @@ MIN_TICK_NS = 1.0
 """Step of recorded durations, which are whole ns however fine the clock is."""
 
 
+LEAST_PLACE_NS = 1.0
+"""Durations below it count as so long where they are compared on the logarithm."""
 LEAST_DURATION_NS = 1000.0
 """Functions that take less in nearly all calls are not specified: recording a call takes a part of that time."""
 PERTURBED, TOO_SHORT = "perturbed: ", "too short: "
@@ -250,7 +252,7 @@ def pool_observations(observed: Observed, fewest: int) -> list[PooledObservation
 def observed_borders(
     pooled: Sequence[PooledObservation], observed: Observed, options: MiningOptions
 ) -> list[ObservedBorder]:
-    """Borders of each observation on its own; of borders that match, the leftmost (§3.2).
+    """Borders of each observation on its own; of borders that match, that in the widest valley (§3.2 takes the leftmost).
 
     A border that many observations show need not be sure in each: z of m observations adds up to √m·z (Stouffer 1949).
     """
@@ -270,7 +272,9 @@ def observed_borders(
         places = borders(one, least)
         own, common = cdf(one.durations, places), cdf(everything, places)
         sure = cdf(one.durations, borders(one, MIN_Z)) if places.size else own
-        kept = distinct_shares(own, options.epsilon)
+        kept = distinct_shares(
+            own, options.epsilon, None if options.paper else valley_widths(one.durations, own, options.epsilon)
+        )
         for i, slowdown in zip(kept, slowdowns(one.durations, own[kept]).tolist(), strict=True):
             is_sure = bool(np.abs(sure - own[i]).min(initial=1.0) < options.epsilon)
             place, share = float(places[i]), float(own[i])
@@ -290,18 +294,32 @@ def slowdowns(h: Histogram, shares: Array) -> Array:
         return np.where(medians[:-1] > 0, medians[1:] / medians[:-1], np.inf)
 
 
-def distinct_shares(shares: ArrayLike, epsilon: float) -> NDArray[np.intp]:
+def valley_widths(h: Histogram, shares: Array, epsilon: float) -> Array:
+    """Logarithm of the ratio of the durations between which a quarter of ε of the calls lies, around each share (k,)."""
+    ends = np.maximum(quantile(h, np.clip([shares - epsilon / 8, shares + epsilon / 8], 0.0, 1.0)), LEAST_PLACE_NS)
+    widths: Array = np.log(ends[1] / ends[0])
+    return widths
+
+
+def distinct_shares(shares: ArrayLike, epsilon: float, widths: ArrayLike | None = None) -> NDArray[np.intp]:
     """Places of the borders that stay, (k,), given the increasing shares F (m,) of the mass below each border.
 
-    Scanned from the left, the leftmost of the borders that match it is kept, so matches form no chains. A border with less
-    than ε of the mass on one side is dropped (Definition 1).
+    Borders that match the leftmost are one border, and the search goes on with those that match it no more, so matches form
+    no chains. The leftmost stands for them, or the one with the largest of ``widths`` (m,): kinds of calls that lie far
+    apart are divided there, where the leftmost would only divide the usual calls from those that were disturbed. A border
+    with less than ε of the mass on one side is dropped (Definition 1).
 
     >>> distinct_shares([0.01, 0.3, 0.34, 0.38, 0.97], 0.05)
     array([1, 3])
+    >>> distinct_shares([0.01, 0.3, 0.34, 0.38, 0.97], 0.05, [1, 1, 2, 1, 1])
+    array([2])
     """
     share = np.asarray(shares, dtype=np.float64)
+    width = np.zeros(share.size) if widths is None else np.asarray(widths, dtype=np.float64)
+    inside = np.flatnonzero((share >= epsilon) & (share <= 1.0 - epsilon))
     kept: list[int] = []
-    for place in np.flatnonzero((share >= epsilon) & (share <= 1.0 - epsilon)):
-        if not kept or share[place] - share[kept[-1]] >= epsilon:
-            kept.append(int(place))
+    while inside.size:
+        matching = inside[share[inside] - share[inside[0]] < epsilon]
+        kept.append(int(matching[np.argmax(width[matching])]))
+        inside = inside[share[inside] - share[kept[-1]] >= epsilon]
     return np.array(kept, dtype=np.intp)

@@ -120,9 +120,12 @@ def test_failures_and_an_empty_suite_keep_their_status(suite):
 
 @pytest.mark.any_python
 def test_several_runs_show_the_first(suite, perflaw):
-    done = run_pytest(suite, "--perflaw", "--perflaw-runs=2", "--perflaw-experiment", "mine")
+    (suite / "pytest.ini").write_text(f"[pytest]\naddopts = -p {ENTRY.value} --perflaw --perflaw-runs 2\n")
+    done = run_pytest(suite, "--perflaw-experiment", "mine")
     assert done.stdout.count("6 passed") == 1
-    assert len(runs(perflaw, "mine")) == 2
+    first, second = runs(perflaw, "mine")
+    assert first["features"] == second["features"]  # both are made in the same way
+    assert first["calls"] == second["calls"]
 
 
 @pytest.mark.any_python

@@ -1,4 +1,4 @@
-"""``pytest --perflaw``: records this pytest while it runs its tests, further runs under ``perflaw record``, and checks them.
+"""``pytest --perflaw``: records this pytest while it runs its tests, has further ones do the same, and checks the runs.
 
 pytest has only read its options when this takes over. It starts a recorder, which has it load the tracer, and runs its
 tests as always; so pytest starts once, and its output and its exit status are its own.
@@ -97,9 +97,9 @@ def run_recorded(config: pytest.Config) -> int:
     status = _record_here(config, plan)
     for number in range(2, plan.runs + 1):
         if status == 0:
-            # Make a further run; its output is shown only if it fails.
+            # Make a further run in the same way; its output is shown only if it fails.
             with tempfile.TemporaryFile() as output:
-                status = _record(plan, output)
+                status = run((*plan.command, *_once_more(plan)), output=output)
                 if status != 0:
                     output.seek(0)
                     _say(f"perflaw: run {number} of {plan.runs} ended with status {status}; it said:")
@@ -115,7 +115,7 @@ def run_recorded(config: pytest.Config) -> int:
 
 
 def _plan(config: pytest.Config) -> SuitePlan:
-    laws, runs = config.option.perflaw_check, config.option.perflaw_runs
+    laws, runs = config.option.perflaw_check or None, config.option.perflaw_runs
     if runs is None:
         runs = CHECK_RUNS if laws else 1
     if runs < 1:
@@ -197,7 +197,8 @@ def _record_here(config: pytest.Config, plan: SuitePlan) -> int:
             capture = config.pluginmanager.getplugin("capturemanager")
             if capture is not None:  # -p no:capture
                 capture.stop_global_capturing()  # the recorded pytest has the terminal, with the keyboard (--pdb)
-            return _record(plan, None)
+            record = (sys.executable, "-m", "perflaw", "record", *_options(plan), "--", *plan.command)
+            return run(record, {**os.environ, RECORDED_VARIABLE: "1"})
         try:
             ours.sendall(b"\n")
             config.option.perflaw, config.option.perflaw_check = False, None
@@ -220,10 +221,10 @@ def _options(plan: SuitePlan) -> tuple[str, ...]:
     return ("-e", plan.experiment, *own, *exclude)
 
 
-def _record(plan: SuitePlan, output: IO[bytes] | None) -> int:
-    """Make one run under the recorder; its output goes to the terminal, or to a file."""
-    record = [sys.executable, "-m", "perflaw", "record", *_options(plan), "--", *plan.command]
-    return run(record, {**os.environ, RECORDED_VARIABLE: "1"}, output)
+def _once_more(plan: SuitePlan) -> tuple[str, ...]:
+    """Options of a pytest that makes one more run; they override those of a configuration file."""
+    libraries = () if plan.own is not None else ("--perflaw-libraries",)
+    return ("--perflaw", *libraries, "--perflaw-runs=1", "--perflaw-check=", "--perflaw-experiment", plan.experiment)
 
 
 def _say(text: str) -> None:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -158,12 +159,12 @@ class Sources:
         An error that is made of another one's parts is left out: it stands where that one is made.
         """
         constants = _texts(tree.body, self.constants)
-        functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
-        within = {id(node): function for function in functions for node in ast.walk(function)}  # the innermost is last
-        for node in ast.walk(tree):
+        nodes = list(ast.walk(tree))
+        functions = [one for one in nodes if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for node in nodes:
             if isinstance(node, ast.Call) and (kind := _name(node.func)) in KINDS and (node.args or node.keywords):
-                function = within.get(id(node))
-                inside = list(ast.walk(function)) if function else []
+                around = [one for one in functions if one.lineno <= node.lineno <= (one.end_lineno or 0)]
+                inside = list(ast.walk(max(around, key=lambda one: one.lineno))) if around else []
                 known = _texts([one for one in inside if getattr(one, "lineno", 0) <= node.lineno], constants)
                 for parts in self._parts(kind, node, known):
                     yield node.lineno, kind, parts
@@ -237,12 +238,11 @@ def _is_text(node: ast.expr | None, known: Texts) -> bool:
     return literal or isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Name) and node.id in known)
 
 
-def all_sites() -> Iterator[tuple[Path, int, str, list[str]]]:
+@cache
+def all_sites() -> list[tuple[Path, int, str, list[str]]]:
     """File, line, class and parts of every error that the sources make."""
     sources = Sources({path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCES.rglob("*.py"))})
-    for path, tree in sources.trees.items():
-        for line, kind, parts in sources.sites(tree):
-            yield path.relative_to(SOURCES), line, kind, parts
+    return [(path.relative_to(SOURCES), *site) for path, tree in sources.trees.items() for site in sources.sites(tree)]
 
 
 def page() -> str:

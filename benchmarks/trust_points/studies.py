@@ -218,7 +218,7 @@ def no_law(folder: Path, number: int) -> Answer:
     laws = [line.strip() for line in lines if "Norm(" in line and not line.startswith("#")]
     # What is written is how the rate is distributed whatever the setting is, with the doubt: no law in the setting.
     plain = all(re.fullmatch(r"(Log)?Norm\([\d.]+, [\d.]+\);", line) for line in laws)
-    doubted = not laws or any("no dependence found" in line or "inconclusive" in line for line in doubts)
+    doubted = not laws or any("no dependence" in line or "inconclusive" in line for line in doubts)
     return Answer(f"{verdict}, written: {laws}, {doubts[1:2]}", verdict != "law" and plain and doubted)
 
 

@@ -110,10 +110,58 @@ static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws) {
     return result;
 }
 
+#if PY_VERSION_HEX < 0x030B0400
+
+/* Before 3.11.4 the interpreter evaluates calls of `__getitem__` itself where `x[i]` was specialised for it (CPython issue
+ * 104405), and we do not hear of them. It specialises no `x[i]` for a function whose version takes more than 16 bits. */
+static void prevent_specialised_items(PyObject *names) {
+    static uint32_t version = 1u << 31; /* the interpreter counts its own from 1 on */
+    PyObject *found = names && PyDict_Check(names) ? PyDict_GetItemString(names, "__getitem__") : NULL;
+    if (!found || !PyFunction_Check(found)) return;
+    PyFunctionObject *function = (PyFunctionObject *)found;
+    if (function->func_version <= UINT16_MAX) function->func_version = version++;
+}
+
+/* The same for all classes that are there already. */
+static void prevent_specialised_items_of_all(void) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *collector = PyImport_ImportModule("gc");
+    PyObject *objects = collector ? PyObject_CallMethod(collector, "get_objects", NULL) : NULL;
+    for (Py_ssize_t at = 0; objects && at < PyList_GET_SIZE(objects); at++) {
+        PyObject *object = PyList_GET_ITEM(objects, at);
+        if (PyType_Check(object)) prevent_specialised_items(((PyTypeObject *)object)->tp_dict);
+    }
+    Py_XDECREF(objects);
+    Py_XDECREF(collector);
+    PyErr_Restore(type, value, trace);
+}
+
+/* Evaluate a frame; if it is a class's body, the class's `__getitem__` is there behind it. */
+static PyObject *evaluate_bodies(PyThreadState *state, Frame *frame, int throws) {
+    PyObject *names = frame->f_code->co_flags & CO_OPTIMIZED ? NULL : frame->f_locals;
+    Py_XINCREF(names);
+    PyObject *result = evaluate(state, frame, throws);
+    if (result) prevent_specialised_items(names);
+    Py_XDECREF(names);
+    return result;
+}
+
+int events_start(void) {
+    prevent_specialised_items_of_all();
+    _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate_bodies);
+    return 1;
+}
+
+#else
+
 int events_start(void) {
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate);
     return 1;
 }
+
+#endif
+
 
 void events_stop(void) { _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), _PyEval_EvalFrameDefault); }
 

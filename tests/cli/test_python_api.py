@@ -81,7 +81,7 @@ def test_wrong_names_are_told(here):
     with pytest.raises(UsageError, match="not measured"):
         perflaw.load().annotate("gc")
     with pytest.raises(AttributeError):
-        perflaw.nothing  # noqa: B018
+        perflaw.nothing  # noqa: B018 (reading it has to fail)
 
 
 def test_remarks_are_warnings(here, monkeypatch):

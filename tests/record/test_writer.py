@@ -41,7 +41,7 @@ def _never_open() -> None:
     pass
 
 
-_never_open.cache_info = lambda: type("Info", (), {"currsize": 0})  # type: ignore[attr-defined]
+_never_open.cache_info = lambda: type("Info", (), {"currsize": 0})  # type: ignore[attr-defined]  # as a cached function has it
 
 
 def by(folder: Path) -> int:

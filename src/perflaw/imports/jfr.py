@@ -177,7 +177,7 @@ class _Types:
             raise ValueError("a type within itself")
         else:
             readers = [reader for _, reader in self.fields(kind, depth + 1)]
-            one = lambda data: [reader(data) for reader in readers] and None  # noqa: E731
+            one = lambda data: [reader(data) for reader in readers] and None  # noqa: E731 (one of the readers above)
         if attributes.get("dimension", "0") in ("", "0"):
             return one
         return lambda data: [one(data) for _ in range(check_count(data))] and None

@@ -56,7 +56,7 @@ class JsonPieces:
     def next(self) -> str:
         """The next character that is no space, which is not taken; empty at the end."""
         while True:
-            self._place = _SPACE.match(self._text, self._place).end()  # type: ignore[union-attr]
+            self._place = _SPACE.match(self._text, self._place).end()  # type: ignore[union-attr]  # it always matches
             if self._place < len(self._text):
                 return self._text[self._place]
             if not self._read(1):

@@ -237,7 +237,7 @@ def pairs_of(names: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     declared = {name for name in names if not name.startswith((*_STATE, "lttng_ust_cyg_profile"))}
     begins, ends = {}, {}
     for name in sorted(declared):
-        stem, word = re.fullmatch(r"(.*?)([^_:]*)", name, re.DOTALL).groups()  # type: ignore[union-attr]
+        stem, word = re.fullmatch(r"(.*?)([^_:]*)", name, re.DOTALL).groups()  # type: ignore[union-attr]  # it matches
         for other in _PAIRS.get(word, ()):
             if stem + other in declared:
                 begins[name] = ends[stem + other] = stem.rstrip("_:")

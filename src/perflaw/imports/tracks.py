@@ -146,7 +146,7 @@ class ProcessEvents:
 
     def __del__(self) -> None:
         if getattr(self, "_file", None):
-            self._file.close()  # type: ignore[union-attr]
+            self._file.close()  # type: ignore[union-attr]  # it is open here
 
     def component(self, component: Component) -> int:
         """Code of a component; DataError where there are too many components."""

@@ -8,9 +8,9 @@ from time import process_time_ns
 
 _entered_ns = process_time_ns()
 
-import sys  # noqa: E402
+import sys  # noqa: E402 (the clock is read first)
 
-import _perflaw_begin  # noqa: E402
+import _perflaw_begin  # noqa: E402 (the clock is read first)
 
 del sys.modules["_perflaw_begin"]
 _perflaw_begin.begin(_entered_ns)

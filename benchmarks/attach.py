@@ -21,7 +21,7 @@ from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import open_experiment
 
 STOP_MS, SLOWER, RISE_MB = 20.0, 0.01, 1.0
-PAIRS = 1000
+PAIRS = 2000
 
 
 def measure(version: str, python: str, cycles: int, bars: Bars) -> None:

@@ -33,7 +33,7 @@ from perflaw.store.experiment import open_experiment
 PROGRAM = Path(__file__).parents[1] / "tests" / "programs" / "busy.cc"
 STOP_MS, SLOWER = 20.0, 0.01
 FUNCTIONS = ("fibonacci", "catcher", "lander", "floating")
-PAIRS, LEAST_PAIRS = 400, 40
+PAIRS, LEAST_PAIRS = 2000, 400
 WARM, RISE_KB = 10, 100.0
 
 

@@ -21,8 +21,8 @@ from perflaw.record.attach.priority import hastened, urgent
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(__file__).parent / "programs"
 CACHE = ROOT / "build" / "bench"
-BLOCKS = 10
-SAMPLE_NS = 20_000_000
+BLOCKS = 20
+SAMPLE_NS = 5_000_000
 """CPU time in which a cost is measured."""
 CPUCLOCK_SCHED = 2
 """The kernel's number of the clock that counts all CPU time of a process."""
@@ -161,26 +161,27 @@ def change_beside(
 ) -> Change:
     """How much more a round costs after ``act``, beside a control that is left alone.
 
-    Rounds of both alternate, so that what the machine does meanwhile cancels in the ratio of a pair; of those behind, each of
-    the ``times`` that ``act`` is called has its share. The interval is Student's, of the difference of the means of medians of
-    BLOCKS blocks of pairs, because neighbouring pairs are alike.
+    Rounds of both alternate, so that what the machine does meanwhile cancels; of those behind, each of the ``times`` that
+    ``act`` is called has its share. Half of a processor core may be another machine's, which doubles what a round costs while
+    that one works. So what is compared is the tenth of the rounds of a block that cost least: what slows a program down for
+    good slows these down as well. The interval is Student's, over BLOCKS blocks before and as many behind.
     """
+    costs: list[tuple[float, float]] = []
 
-    def ratios(count: int) -> list[float]:
-        found = []
-        for number in range(count):
-            measured = [cost(), control()] if number % 2 else [control(), cost()][::-1]
-            found.append(np.log(measured[0] / measured[1]))
-        return found
+    def measure(count: int) -> None:
+        costs.extend((cost(), control()) if number % 2 else (control(), cost())[::-1] for number in range(count))
 
-    def blocks(found: list[float]) -> np.ndarray:
-        return np.array([np.median(block) for block in np.array_split(found, BLOCKS)])
+    def blocks() -> np.ndarray:
+        tenths = [np.quantile(block, 0.1, axis=0) for block in np.array_split(costs, BLOCKS)]
+        costs.clear()
+        return np.array([np.log(one / other) for one, other in tenths])
 
-    before, after = blocks(ratios(rounds)), list[float]()
+    measure(rounds)
+    before = blocks()
     for number in range(times):
         act()
-        after += ratios(rounds * (number + 1) // times - len(after))
-    behind = blocks(after)
+        measure(rounds * (number + 1) // times - len(costs))
+    behind = blocks()
     error = np.sqrt((before.var(ddof=1) + behind.var(ddof=1)) / BLOCKS) * stats.t.ppf(0.975, 2 * BLOCKS - 2)
     change = behind.mean() - before.mean()
     return Change(*(float(np.expm1(one)) for one in (change, change - error, change + error)))

@@ -26,7 +26,7 @@ from perflaw.learn.variance.tree import Options, Tree
 from perflaw.types import CPU
 from perflaw.types.call_trees import LinkMoments, NodeMoments, PairMoments
 from tests.conftest import examples
-from tests.learn.variance_data import Call, Recorder
+from tests.learn.variance_data import Call, Recorder, deep_tree
 
 N = 40
 
@@ -257,6 +257,36 @@ def test_identities(given_tree):
     merged = Merger(labels.segments_by_node(), 1.0).merge(base)
     members = [member for root in merged for one in root.walk() for member in one.members]
     assert sorted(members) == sorted(labels.kinds)
+
+
+DEEP = 1500
+"""More calls within each other than Python's own stack has room for."""
+
+
+def test_variance_is_followed_down_a_deep_call_tree():
+    costs = [100, 900] * N
+    [segment] = underliers(Tree(deep_tree(DEEP, costs)), [1], Options())
+    assert segment.nodes == tuple(range(2, DEEP + 1))
+    assert segment.y == sum(costs)
+    assert segment.net == len(costs) * sum(cost * cost for cost in costs) - sum(costs) ** 2
+
+
+def chain(start, depth, twins_at=-1):
+    """A pattern in which each vertex has one child, and the one at a depth two of the same function."""
+    below = ()
+    for level in reversed(range(depth)):
+        order = start + level
+        first = replace(leaf([1], order, function=level), children=below)
+        below = (first, leaf([2], order + DEEP, function=level)) if level == twins_at else (first,)
+    return below[0]
+
+
+def test_deep_patterns_are_merged_within_and_with_each_other():
+    one, two = chain(0, DEEP, twins_at=DEEP - 1), chain(2 * DEEP, DEEP - 1)
+    [merged] = Merger({}, 1.0).merge([one, two])
+    vertices = list(merged.walk())
+    assert len(vertices) == DEEP
+    assert [len(vertex.members) for vertex in vertices] == [2] * DEEP
 
 
 def test_costs_by_cpu_leave_waiting_out():

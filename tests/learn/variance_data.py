@@ -155,6 +155,29 @@ class Recorder:
         )  # fmt: skip
 
 
+def deep_tree(depth, costs):
+    """A chain of functions of which each calls the next once and the last alone costs anything; links of the first alone."""
+    n, x, xx = len(costs), sum(costs), sum(cost * cost for cost in costs)
+    nodes, below = np.arange(depth + 1), np.arange(2, depth + 1)
+    calls, square = np.full(len(below), n), objects([xx] * len(below))
+    often, sums = objects([n] * len(below)), objects([x] * len(below))
+    moments = NodeMoments(np.array([0] + [n] * depth), objects([0] + [x] * depth), objects([0] + [xx] * depth))
+    links = LinkMoments(np.ones_like(below), below, calls, calls, often, often, sums, sums, square, square)
+    none = np.zeros(0, dtype=np.int64)
+    return CallTree(
+        EVENTS,
+        {"events": EVENTS},
+        tuple(Component(f"f{number}") for number in range(depth)),
+        nodes - 1,
+        nodes - 1,
+        np.zeros_like(nodes),
+        np.zeros_like(nodes),
+        {"events": moments},
+        PairMoments(none, none, none, objects([])),
+        links,
+    )
+
+
 def objects(values):
     array = np.empty(len(values), dtype=object)
     array[:] = values

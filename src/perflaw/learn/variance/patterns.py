@@ -57,43 +57,71 @@ def underliers(tree: Tree, heads: Sequence[int], options: Options) -> list[Segme
     total = tree.total(heads)
     if total.spread <= 0:
         return []
-    walk = _Walk(tree, total, options)
-    for group, _ in walk.significant(tuple((head, head) for head in heads)):
-        walk.visit((group,))
-    return walk.segments
+    return _Walk(tree, total, options).segments(heads)
+
+
+@dataclass(slots=True)
+class _Step:
+    """A path that a walk has followed."""
+
+    path: tuple[Group, ...]
+    sums: Link
+    above: int
+    """Number of the step that it goes on from, −1 for a first one."""
+    ends: bool
+    """Whether a segment ends here."""
+    net: int = 0
+    """N² times the share of the underliers below."""
+    y: int = 0
+    """ΣY of the underliers below."""
 
 
 class _Walk:
-    """A walk down from some heads."""
+    """A walk down from some heads. Call trees are deeper than Python's stack, so nothing here calls itself."""
 
     def __init__(self, tree: Tree, total: Stats, options: Options) -> None:
         self.tree, self.total, self.paper = tree, total, options.paper
         self.threshold = options.theta * total.spread
         """N² times the variance that is significant."""
-        self.segments: list[Segment] = []
 
-    def visit(self, path: tuple[Group, ...], passed: float = 1.0) -> tuple[int, int]:
-        """Follow a path further down; record a segment if one ends here, before those that go on.
+    def segments(self, heads: Sequence[int]) -> list[Segment]:
+        """The segments from the heads, each before those that go on from where it ends."""
+        steps = self._steps(heads)
+        found: list[Segment] = []
+        for step in reversed(steps):
+            net, y = step.net, step.y
+            if step.ends:
+                net, y = step.sums.net(self.total), step.sums.y
+                found.append(Segment(step.path, step.sums, net - step.net, y - step.y))
+            if step.above >= 0:
+                steps[step.above].net += net
+                steps[step.above].y += y
+        return found[::-1]
+
+    def _steps(self, heads: Sequence[int]) -> list[_Step]:
+        """All paths that are followed, each before those that go on from it.
 
         ``passed`` is the part of a share below that does not come from how often the underliers above are called: what
-        they call varies as they do, and is no source for that. Gives N² times the share, and the ΣY, of the underliers
-        from here on.
+        they call varies as they do, and is no source for that.
         """
-        sums, below = self._sums(path[-1]), self.significant(path[-1])
-        explained = sum(share for _, share in below)
-        # The paper walks on as long as any call is significant.
-        ends = not below if self.paper else sums.net(self.total) - explained >= self.threshold
-        if ends:
-            parts = split(sums, self.total.n)
-            whole = parts.called + parts.trips + parts.cost
-            passed *= parts.cost / whole if whole > 0 else 0.0
-        place = len(self.segments)
-        deeper = [self.visit((*path, child), passed) for child, share in below if share * passed >= self.threshold]
-        net, y = (sum(column) for column in zip((0, 0), *deeper, strict=True))
-        if not ends:
-            return net, y
-        self.segments.insert(place, Segment(path, sums, sums.net(self.total) - net, sums.y - y))
-        return sums.net(self.total), sums.y
+        steps: list[_Step] = []
+        first = self.significant(tuple((head, head) for head in heads))
+        ahead: list[tuple[tuple[Group, ...], float, int]] = [((group,), 1.0, -1) for group, _ in reversed(first)]
+        while ahead:
+            path, passed, above = ahead.pop()
+            sums, below = self._sums(path[-1]), self.significant(path[-1])
+            explained = sum(share for _, share in below)
+            # The paper walks on as long as any call is significant.
+            ends = not below if self.paper else sums.net(self.total) - explained >= self.threshold
+            if ends:
+                parts = split(sums, self.total.n)
+                whole = parts.called + parts.trips + parts.cost
+                passed *= parts.cost / whole if whole > 0 else 0.0
+            steps.append(_Step(path, sums, above, ends))
+            here = len(steps) - 1
+            goes_on = (child for child, share in reversed(below) if share * passed >= self.threshold)
+            ahead += [((*path, child), passed, here) for child in goes_on]
+        return steps
 
     def significant(self, group: Group) -> list[tuple[Group, float]]:
         """Calls made at the end of a path with a significant share of the heads' variance, and N²·share.
@@ -240,9 +268,10 @@ class Vertex:
 
     def walk(self) -> Iterator[Vertex]:
         """The vertex and all below it, depth first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        ahead = [self]
+        while ahead:
+            yield (one := ahead.pop())
+            ahead += reversed(one.children)
 
 
 def in_order(vertices: Iterable[Vertex]) -> list[Vertex]:
@@ -340,9 +369,10 @@ class Overlay:
 
     def walk(self) -> Iterator[Overlay]:
         """All places from here down, depth first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        ahead = [self]
+        while ahead:
+            yield (one := ahead.pop())
+            ahead += reversed(one.children)
 
 
 def overlay(one: Vertex | None, two: Vertex | None, paper: bool = False) -> Overlay | None:
@@ -351,22 +381,26 @@ def overlay(one: Vertex | None, two: Vertex | None, paper: bool = False) -> Over
     They do not fit if functions or types differ, or if a child would correspond to several children. ``paper``: children
     correspond as in Function MergePatternTrees. One of the patterns may be missing.
     """
+    root = Overlay((one, two))
+    ahead = [root]
+    while ahead:
+        place = ahead.pop()
+        pairs = _below(*place.sides, paper)
+        if pairs is None:
+            return None
+        place.children += map(Overlay, pairs)
+        ahead += place.children
+    return root
+
+
+def _below(one: Vertex | None, two: Vertex | None, paper: bool) -> list[Pair] | None:
+    """The children of a place of an overlay; None if its sides do not fit."""
     if one is None or two is None:
         alone: list[Pair] = [(child, None) for child in one.children] if one else []
-        pairs: list[Pair] | None = alone + ([(None, child) for child in two.children] if two else [])
-    elif (one.function, one.kind) != (two.function, two.kind):
+        return alone + ([(None, child) for child in two.children] if two else [])
+    if (one.function, one.kind) != (two.function, two.kind):
         return None
-    else:
-        pairs = (corresponding_as_printed if paper else corresponding)(one.children, two.children)
-    if pairs is None:
-        return None
-    place = Overlay((one, two))
-    for pair in pairs:
-        child = overlay(*pair, paper)
-        if child is None:
-            return None
-        place.children.append(child)
-    return place
+    return (corresponding_as_printed if paper else corresponding)(one.children, two.children)
 
 
 def corresponding(ones: Sequence[Vertex], twos: Sequence[Vertex]) -> list[Pair] | None:
@@ -458,21 +492,24 @@ def running_averages(root: Overlay, pressure: float = 1.0) -> list[float]:
     return averages
 
 
-def merged(place: Overlay) -> Vertex:
+def merged(root: Overlay) -> Vertex:
     """The merged pattern: contexts, members and moments of both sides together."""
-    one, *others = place.vertices
-    if not others:
-        return one
-    two = others[0]
-    return Vertex(
-        one.function,
-        one.kind,
-        one.members | two.members,
-        one.contexts | two.contexts,
-        one.stats + two.stats,
-        min(one.order, two.order),
-        tuple(in_order(merged(child) for child in place.children)),
-    )
+    ready: dict[int, Vertex] = {}
+    for place in reversed(list(root.walk())):  # from the bottom up
+        one, *others = place.vertices
+        children = [ready.pop(id(child)) for child in place.children]
+        for two in others:
+            one = Vertex(
+                one.function,
+                one.kind,
+                one.members | two.members,
+                one.contexts | two.contexts,
+                one.stats + two.stats,
+                min(one.order, two.order),
+                tuple(in_order(children)),
+            )
+        ready[id(place)] = one
+    return ready[id(root)]
 
 
 @dataclass(slots=True)
@@ -496,11 +533,20 @@ class Merger:
 
     def _merge_inside(self, vertex: Vertex, ancestors: MergedAncestors) -> Vertex:
         """Merge among the vertices below, from the bottom up."""
-        if not vertex.children:
-            return vertex
-        here = {**ancestors, **dict.fromkeys(vertex.members, len(set(ancestors.values())))}
-        children = self._agglomerate([self._merge_inside(child, here) for child in vertex.children], here)
-        return replace(vertex, children=tuple(in_order(children)))
+        ready: dict[Vertex, Vertex] = {}
+        ahead: list[tuple[Vertex, MergedAncestors, bool]] = [(vertex, ancestors, False)]
+        while ahead:
+            one, above, is_below_ready = ahead.pop()
+            if not one.children:
+                ready[one] = one
+            elif is_below_ready:
+                children = self._agglomerate([ready.pop(child) for child in one.children], above)
+                ready[one] = replace(one, children=tuple(in_order(children)))
+            else:
+                here = {**above, **dict.fromkeys(one.members, len(set(above.values())))}
+                ahead.append((one, here, True))
+                ahead += [(child, here, False) for child in one.children]
+        return ready[vertex]
 
     def _agglomerate(self, vertices: Sequence[Vertex], ancestors: MergedAncestors) -> list[Vertex]:
         """Merge vertices that stand side by side, layer by layer, until no two merge."""

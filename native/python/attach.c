@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "definitions.h"
+#include "functions.h"
 #include "module.h"
 
 /* ---- what the recorder handed over ---- */
@@ -86,7 +87,10 @@ static uint32_t begin(const char *settings) {
 static void end(uint32_t begun) {
     if (!interpreter_runs()) return;
     PyGILState_STATE held = PyGILState_Ensure();
-    if (recording.process == begun) module_finish();
+    if (recording.process == begun) {
+        module_finish();
+        functions_settle();
+    }
     PyGILState_Release(held);
 }
 

@@ -1,5 +1,6 @@
 #include "functions.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "python/counts/branches.h"
@@ -9,6 +10,7 @@
 #include "naming.h"
 #include "numbers.h"
 #include "process.h"
+#include "python/interpreter/superinstructions.h"
 #include "python/interpreter/watching.h"
 #include "stamps.h"
 
@@ -18,7 +20,9 @@
 #define PyUnstable_Code_SetExtra _PyCode_SetExtra
 #endif
 
-static Function *all;
+enum { SETTLED_AT_ONCE = 256 }; /* takes a millisecond */
+
+static Function *all, *settled_next;
 Py_ssize_t function_place = -1;
 int function_is_direct;
 
@@ -26,6 +30,7 @@ static void free_function(void *held) {
     Function *function = held;
     if (!function) return;
     if (current_thread && current_thread->watched == function) current_thread->watched = NULL;
+    if (settled_next == function) settled_next = function->next;
     features_free(function->program);
     branches_forget_function(function);
     if (function->place) *function->place = function->next;
@@ -68,6 +73,17 @@ void functions_restore_lines(void) {
 void functions_stop(void) {
     for (Function *function = all; function; function = function->next) unwatch(function);
     functions_restore_lines();
+}
+
+void functions_settle(void) {
+#if HAS_SUPERINSTRUCTIONS
+    for (settled_next = all; settled_next && !recording.active;) {
+        settled_next = monitoring_settle(settled_next, SETTLED_AT_ONCE);
+        Py_BEGIN_ALLOW_THREADS
+        sched_yield();
+        Py_END_ALLOW_THREADS
+    }
+#endif
 }
 
 #if PY_VERSION_HEX >= 0x030C0000

@@ -14,6 +14,9 @@ int functions_start(void);
 void functions_forget(void);
 /* Have no further events told of the code of functions. */
 void functions_stop(void);
+/* Make the code of all functions as quick as it was before the recording, which has ended. Other threads get the GIL in
+ * between. */
+void functions_settle(void);
 /* Take another tool identifier by `move`, and have the events of the code of functions told there. 0 if that failed. */
 int functions_move(int (*move)(void));
 

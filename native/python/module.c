@@ -16,11 +16,15 @@
 #include "process.h"
 #include "threads.h"
 
-static PyObject *finish(PyObject *module, PyObject *nothing);
+static PyObject *finish_at_exit(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    module_finish();
+    Py_RETURN_NONE;
+}
 
 /* Have the interpreter end the recording when it ends. */
 static int call_at_exit(void) {
-    static PyMethodDef method = {"finish", finish, METH_NOARGS, NULL};
+    static PyMethodDef method = {"finish", finish_at_exit, METH_NOARGS, NULL};
     static int is_told;
     if (is_told) return 1;
     PyObject *atexit = PyImport_ImportModule("atexit"), *callable = PyCFunction_New(&method, NULL);
@@ -99,6 +103,7 @@ static PyObject *start(PyObject *module, PyObject *settings) {
 static PyObject *finish(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
     module_finish();
+    functions_settle();
     Py_RETURN_NONE;
 }
 
@@ -125,7 +130,7 @@ static PyObject *advance(PyObject *module, PyObject *arguments, PyObject *names)
 
 static PyMethodDef methods[] = {
     {"start", start, METH_O, "Begin to record this process as the settings say."},
-    {"finish", finish, METH_NOARGS, "End the recording; called at exit."},
+    {"finish", finish, METH_NOARGS, "End the recording of a program that goes on."},
     {"costs", costs, METH_NOARGS, "What the tracer costs on this machine, as bytes: the setting COSTS of another process."},
     {"offsets", offsets, METH_NOARGS, "Where this interpreter keeps the frames of its threads, in bytes by name."},
     {"advance", (PyCFunction)(void (*)(void))advance, METH_VARARGS | METH_KEYWORDS,

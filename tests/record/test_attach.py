@@ -152,6 +152,51 @@ def test_a_program_whose_only_thread_never_waits_is_recorded(tmp_path: Path) -> 
     assert calls(recording)["app.leaf"] > 1000
 
 
+COMPARES_ITS_CODE = """
+import dis, sys, threading
+
+def leaf(a, b):
+    c, d = b, a
+    return c + d
+
+def unit():
+    total = 0
+    for number in range(100):
+        total = leaf(total, number)
+
+def forever():
+    while not over.is_set():
+        unit()
+
+def instructions():
+    for _ in range(100):
+        unit()
+    found = [one.opname for code in (leaf, unit) for one in dis.get_instructions(code, adaptive=True)]
+    return [name for name in found if not name.startswith("RESUME")]
+
+over = threading.Event()
+thread = threading.Thread(target=forever)
+thread.start()
+before = instructions()
+print("ready", flush=True)
+assert sys.stdin.readline() == "end\\n"
+over.set()
+thread.join()
+after = instructions()
+print("same" if after == before else (before, after))
+"""
+
+
+@pytest.mark.parametrize("begins", ["", "import perflaw; perflaw.listen()\n"])
+def test_a_process_executes_the_same_instructions_afterwards(tmp_path: Path, begins: str) -> None:
+    """Python 3.12 itself would leave code slower that was watched for a while."""
+    with running(tmp_path, begins + COMPARES_ITS_CODE) as program:
+        for _ in range(2):
+            attach_for_a_while(tmp_path, program.pid, s=0.1)
+        assert program.communicate("end\n", timeout=30)[0] == "same\n"
+    assert all(calls(recording)["app.leaf"] > 100 for recording in recorded(tmp_path))
+
+
 def test_a_process_is_recorded_again_and_again(tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
         for _ in range(5):

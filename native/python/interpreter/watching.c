@@ -1,5 +1,6 @@
 #include "watching.h"
 
+#include "superinstructions.h"
 #include "tool_guard.h"
 
 #if PY_VERSION_HEX >= 0x030C0000
@@ -50,14 +51,19 @@ static int call(const char *method, const char *format, ...) {
 /* 0, 1, 2 and 5 are for debuggers, coverage, profilers and optimizers; a tool that looks for a free one begins low. */
 static const int choices[] = {4, 3, 5, 2, 1, 0};
 
+/* Take a tool identifier other than `except`. 0 if there is none. */
+static int take_tool(int except) {
+    for (size_t at = 0; tool < 0 && at < sizeof choices / sizeof *choices; at++)
+        if (choices[at] != except && call("use_tool_id", "(is)", choices[at], "perflaw")) tool = choices[at];
+    return tool >= 0;
+}
+
 int monitoring_open(int except) {
     monitoring = PySys_GetObject("monitoring");
     if (!monitoring || PyType_Ready(&callback_type) < 0) return 0;
     if (!monitoring_disable) monitoring_disable = PyObject_GetAttrString(monitoring, "DISABLE");
-    for (size_t at = 0; tool < 0 && at < sizeof choices / sizeof *choices; at++)
-        if (choices[at] != except && call("use_tool_id", "(is)", choices[at], "perflaw")) tool = choices[at];
     /* Places that an earlier recording of this process did not want are told again. */
-    return tool >= 0 && monitoring_disable && call("restart_events", "()");
+    return take_tool(except) && monitoring_disable && call("restart_events", "()");
 }
 
 int monitoring_register(const char *event, Handler handler, long *events) {
@@ -98,12 +104,35 @@ void unwatch(Function *function) {
     function->watched = 0;
 }
 
-void monitoring_close(void) {
-    if (tool < 0) return;
+static void free_tool(void) {
     int ours = tool;
-    monitoring_set(0);
     tool = -1; /* nothing is guarded any more */
     call("free_tool_id", "(i)", ours);
 }
+
+void monitoring_close(void) {
+    if (tool < 0) return;
+    monitoring_set(0);
+    free_tool();
+}
+
+#if HAS_SUPERINSTRUCTIONS
+/* Setting events of one code object has the interpreter see at once which ones are wanted there, and ours are not. Code
+ * that was being executed when the recording ended has seen that already. */
+static void settle(Function *function) {
+    if (code_is_instrumented(function->code)) {
+        call("set_local_events", "(iOl)", tool, function->code, event_bit("PY_YIELD"));
+        call("set_local_events", "(iOl)", tool, function->code, 0L);
+    }
+    if (!code_is_instrumented(function->code)) superinstructions_restore(function->code);
+}
+
+Function *monitoring_settle(Function *function, int most) {
+    if (tool >= 0 || !monitoring || !take_tool(-1)) return NULL;
+    for (; function && most > 0; most--, function = function->next) settle(function);
+    free_tool();
+    return function;
+}
+#endif
 
 #endif

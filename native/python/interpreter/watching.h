@@ -41,6 +41,9 @@ int monitoring_register(const char *event, Handler handler, long *events);
 int monitoring_set(long events);
 /* Give the tool identifier back. */
 void monitoring_close(void);
+/* After that, make the code of this function and those behind it as quick as it was before, of at most `most` of them.
+ * Gives the next one, NULL at the end. Otherwise each is made so when it is executed next, superinstructions.h apart. */
+Function *monitoring_settle(Function *function, int most);
 
 #else
 static inline void watch(Function *function, int events) { (void)function, (void)events; }

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from perflaw.cli.live_mining import mine_running
 from perflaw.mine.journal import read_journal
 from perflaw.record.attach.process import running_program
 from perflaw.record.attach.session import prepare
 from perflaw.record.attach.stack_samples import StackSampler
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import open_experiment
-from tests.conftest import Run, started_perflaw
+from tests.conftest import Run, cpu_s, started_perflaw
 from tests.record.test_attach import running
 
 pytestmark = pytest.mark.interpreter
@@ -141,6 +142,7 @@ def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_a
                 if any("app.load: settled" in one for one in told):
                     break
                 time.sleep(0.2)
+            own_s = cpu_s(loop.pid)
             loop.send_signal(signal.SIGINT)
             out, errors = loop.communicate(timeout=60)
         assert loop.returncode == 0, errors
@@ -156,6 +158,9 @@ def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_a
     shares = [one["shares"]["app.load"] for one in journal if "app.load" in one.get("shares", {})]
     assert again["share"] == pytest.approx(shares[-1])  # of samples: in its recordings it is all that was recorded
     assert {one["event"] for one in journal} >= {"begin", "decision", "measurement", "finding", "budget", "end"}
+    account = [one for one in journal if one["event"] == "budget"]
+    assert sum(one["own_ns"] for one in account) == journal[-1]["own_ns"] >= 1e9 * (own_s - 0.05)
+    assert f"perflaw itself took {journal[-1]['own_ns'] / 1e9:.1f} s" in errors
     assert all(one["why"] and 0 < one["utility"] <= 1 for one in journal if one["event"] == "decision")
 
 
@@ -164,6 +169,109 @@ def test_a_command_is_started_and_measured_to_its_end(tmp_path: Path) -> None:
     with started_perflaw(tmp_path, "mine", "--", "app.py") as loop:
         loop.communicate(timeout=60)
     assert loop.returncode == 7
+
+
+@pytest.mark.slow
+def test_a_signal_to_the_loop_alone_ends_a_command_and_shows_what_was_learnt(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(SERVICE)
+    (tmp_path / "go").touch()
+    # A shell that becomes the program, as scripts that start services do.
+    command = ("sh", "-c", "sleep 1; exec python app.py go")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    words = ("--budget", "50%", "--json", "--", *command)
+    with started_perflaw(tmp_path, "mine", *words, env=environment) as loop:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not any(
+            one["event"] == "measurement" and one["run"]
+            for one in read_journal(open_experiment("default", tmp_path).folder)
+        ):
+            time.sleep(0.2)
+        loop.send_signal(signal.SIGINT)
+        out, errors = loop.communicate(timeout=60)
+    assert "runs another program now" in errors
+    assert "KeyboardInterrupt" in errors  # the program's own
+    assert loop.returncode == 128 + signal.SIGINT, errors
+    assert json.loads(out.removeprefix("ready\n"))["specs"]  # the first line is the program's own
+
+
+AGAIN = SERVICE.replace(
+    'print("ready", flush=True)\nserve()',
+    """
+import threading, time
+def again():
+    while not os.path.exists(sys.argv[2]):
+        time.sleep(0.05)
+    os.remove(sys.argv[2])
+    os.execv(sys.executable, [sys.executable, "app.py", *sys.argv[1:]])
+threading.Thread(target=again, daemon=True).start()
+print("ready", flush=True)
+serve()""",
+)
+"""It begins anew, as the same process, when a file exists."""
+
+
+@pytest.mark.slow
+def test_a_program_that_begins_anew_is_measured_anew(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    with running(tmp_path, AGAIN, tmp_path / "go", tmp_path / "again") as program:
+        with started_perflaw(tmp_path, "mine", "--attach", program.pid, "--budget", "50%", "--json") as loop:
+            folder = open_experiment("default", tmp_path).folder
+
+            def await_measurement() -> None:
+                deadline = time.monotonic() + 60
+                while time.monotonic() < deadline:
+                    entries = read_journal(folder)
+                    begun = max((at for at, one in enumerate(entries) if one["event"] == "begin"), default=0)
+                    if any(one.get("run") for one in entries[begun:]):
+                        return
+                    time.sleep(0.1)
+
+            await_measurement()
+            (tmp_path / "again").touch()
+            assert program.stdout.readline() == "ready\n"
+            while sum(one["event"] == "begin" for one in read_journal(folder)) < 2:
+                assert loop.poll() is None, loop.stderr.read()
+                time.sleep(0.1)
+            await_measurement()
+            loop.send_signal(signal.SIGINT)
+            _, errors = loop.communicate(timeout=60)
+        assert loop.returncode == 0, errors
+        assert "runs another program now" in errors
+        assert program.poll() is None
+        (tmp_path / "go").unlink()
+        assert program.communicate(timeout=30) == ("[]\n", "")
+
+
+PARENT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+print("ready", flush=True)
+sys.stdin.read()
+child.kill()
+"""
+
+
+def test_a_process_that_waits_for_its_workers_names_the_busiest_one(perflaw: Run, tmp_path: Path) -> None:
+    with running(tmp_path, PARENT) as program:
+        errors = perflaw("mine", "--attach", program.pid, "--seconds", "1.5", status=2).stderr
+        (child,) = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+        program.communicate("", timeout=30)
+    assert "has used more CPU time" in errors
+    assert f"perflaw mine --attach {child}" in errors
+
+
+def test_ctrl_c_while_it_is_prepared_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoding a large program takes a minute, in which nothing of ours is in it."""
+
+    def preparing(*words: object, **more: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+        raise AssertionError
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("perflaw.mine.attached.AttachedProcess", preparing)
+    with pytest.raises(KeyboardInterrupt):
+        mine_running("default", os.getpid(), (), 0.05, None)
 
 
 def test_options_for_running_programs_are_refused_without_one(perflaw: Run) -> None:

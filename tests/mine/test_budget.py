@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import pytest
@@ -19,6 +20,7 @@ class Clock:
     now: float = 0.0
     cpu_ns: int = 0
     work: int = 0
+    own_ns: int = 0
 
     def go(self, seconds, slower=1.0):
         self.now += seconds
@@ -33,6 +35,7 @@ def clock(monkeypatch):
     monkeypatch.setattr(
         module, "work_counters", lambda pid: WorkCounters(one.cpu_ns, {"packets": one.work, "switches": 3})
     )
+    monkeypatch.setattr(module, "own_cpu_ns", lambda: one.own_ns)
     return one
 
 
@@ -127,6 +130,65 @@ def test_samples_of_a_compiled_program_are_in_the_account(clock):
     pair(budget, clock, 1.0, calls=1000)
     assert budget.spent_ns == 1e8 + module.ATTACH_NS + 1e5
     assert budget.settle_window({}).spent_ns == budget.spent_ns
+
+
+def test_own_cpu_time_is_told_and_does_not_count_against_throughput(clock):
+    budget, clock.own_ns = Budget(1, 0.05), 1_400_000_000
+    pair(budget, clock, 1.0, calls=1000)
+    clock.own_ns += 300_000_000
+    clock.go(9.0)
+    window = budget.settle_window({})
+    assert (window.own_ns, window.spent_ns) == (1_700_000_000, module.ATTACH_NS + 1e5)
+    assert window.share == pytest.approx(window.spent_ns / 11e9)
+    assert budget.own_share == pytest.approx(1.7 / 11)
+    assert budget.share == pytest.approx(window.share)
+    assert not budget.must_wait()
+
+
+def test_a_budget_of_cpu_time_contains_the_start_and_all_that_is_thought(clock):
+    budget, ends = Budget(1, 0.05, of="cpu"), []
+    clock.own_ns = 1_400_000_000  # the start, which takes 28 s to pay for
+    clock.go(27.0)
+    assert budget.must_wait()
+    clock.go(2.0)
+    assert not budget.must_wait()
+    while clock.now < 1000:
+        clock.go(LEAST_PAUSE_S)
+        while budget.must_wait(1.0):
+            clock.go(budget.pause_s(1.0))
+            clock.own_ns += 100_000
+        pair(budget, clock, 1.0, calls=1000)
+        clock.own_ns += 250_000_000
+        budget.settle_window({})
+        if clock.now > 60:
+            ends.append(budget.share)
+    assert max(ends) < 0.055  # what the next measurement takes is known from those before it
+    assert ends[-1] == pytest.approx(0.05, abs=0.003)
+    assert sum(one.own_ns for one in budget.windows) == budget.own_ns
+    clock.own_ns += 10**10
+    assert budget.must_wait()
+
+
+def test_what_an_earlier_account_contains_is_not_in_a_later_one(clock):
+    clock.own_ns = 10**11  # after hours with a program in whose place is another one now
+    budget = Budget(1, 0.05, of="cpu", own_before_ns=clock.own_ns)
+    clock.go(10.0)
+    assert not budget.must_wait()
+    clock.own_ns += 100_000_000
+    assert budget.settle_window({}).own_ns == budget.own_ns == 100_000_000
+
+
+def test_own_cpu_time_is_that_of_this_process_and_of_its_children():
+    import resource
+    import subprocess
+    import sys
+
+    before, sum_before = module.own_cpu_ns(), time.process_time()
+    burn = "sum(range(3_000_000)); import resource; print(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]))"
+    child_s = float(subprocess.run([sys.executable, "-c", burn], capture_output=True, text=True, check=True).stdout)
+    own_s = time.process_time() - sum_before
+    assert module.own_cpu_ns() - before >= 0.9e9 * (child_s + own_s)
+    assert module.own_cpu_ns() <= 1e9 * (time.process_time() + sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]))
 
 
 def test_an_account_of_days_keeps_no_more_than_one_of_hours(clock, monkeypatch):

@@ -36,6 +36,7 @@ JOURNAL = [
     {"at_ns": AT, "event": "finding", "request": 2, "what": "semop: 1 border (stable)"},
     {
         "at_ns": AT, "event": "budget", "start_s": 0.0, "seconds": 10.0, "cpu_ns": 5_000_000_000, "spent_ns": 9.0e7,
+        "own_ns": 400_000_000, "counts_own": False,
         "probes_s": 1.0, "measurements": 1, "paired": 0.04, "action": "semop is observed 1/2 as long", "share": 0.018,
     },
 ]  # fmt: skip

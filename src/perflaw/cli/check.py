@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.api.mining import is_specification, judge_recordings, read_specs
-from perflaw.cli.options import experiment_option, json_option, refuse_store
+from perflaw.cli.options import budget_options, experiment_option, json_option, refuse_store
 from perflaw.cli.progress import note
 from perflaw.cli.reviews import review_options, write_reviews
 from perflaw.errors import StoreError, UsageError
@@ -17,6 +17,7 @@ from perflaw.types.documents import Document
 
 if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
+    from perflaw.mine.budget import BudgetOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,7 @@ class Outputs:
 @click.option("--all", "every", is_flag=True, help="Also list functions whose law holds.")
 @click.option("--attach", "pid", type=int, metavar="PID", help="For specifications: measure this running process.")
 @click.option("--watch", is_flag=True, help="With --attach: go on until Ctrl-C, and tell each violation at once.")
-@click.option("--budget", metavar="SHARE",
-              help="Part of the running program's CPU time that measuring may take.  [default: 5%]")  # fmt: skip
+@budget_options
 @click.option("--metrics", metavar="FILE", help="With --watch: keep FILE up to date, in Prometheus' text format.")
 @click.option(
     "--otlp", metavar="FILE|URL", help="With --watch: write durations by group as OTLP in JSON, or send them."
@@ -74,6 +74,7 @@ def command(
     pid: int | None,
     watch: bool,
     budget: str | None,
+    budget_of: BudgetOf,
     metrics: str | None,
     otlp: str | None,
     as_json: bool,
@@ -114,7 +115,8 @@ def command(
             from perflaw.cli.live_mining import parse_share
 
             live = LiveOutputs(as_json, every, metrics, otlp)
-            return check_running(laws, experiment, pid, spec_options, parse_share(budget or "5%"), live, watch=watch)
+            account = parse_share(budget or "5%"), budget_of
+            return check_running(laws, experiment, pid, spec_options, account, live, watch=watch)
         return _check_specs(laws, experiment, run_ids, spec_options, outputs)
     from perflaw.api.checks import check_recordings
     from perflaw.check.judge import CheckOptions

@@ -59,7 +59,9 @@ def init(folder: Path, listen: str, name: tuple[str, ...], database: str) -> int
 @command.command("enrol", short_help="let the processes of a service be measured")
 @folder_option
 @click.option("--allow", multiple=True, required=True, metavar="GLOB", help="Functions that may be measured.")
-@click.option("--budget", default="2%", show_default=True, metavar="SHARE", help="CPU time that measuring may take.")
+@click.option(
+    "--budget", default="2%", show_default=True, metavar="SHARE", help="What measuring may take of each process."
+)
 @click.argument("service")
 def enrol(folder: Path, allow: tuple[str, ...], budget: str, service: str) -> int:
     """Print the enrolment of SERVICE, a file that each of its hosts gets: address, certificates, token, allow-list.

@@ -6,7 +6,7 @@ import sys
 import time
 import urllib.request
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from perflaw.api.mining import judge_recordings, read_specs
+from perflaw.cli.live_mining import spent_words
 from perflaw.cli.options import print_document
 from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
@@ -21,9 +22,10 @@ from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
+    from perflaw.mine.budget import BudgetOf
     from perflaw.mine.watching import SpecRounds
     from perflaw.store.experiment import Experiment
-    from perflaw.types import SpecVerdict
+    from perflaw.types import Histogram, Observed, SpecVerdict
     from perflaw.types.specifications import SpecFile
 
 ONCE_ROUNDS: Final = 4
@@ -55,9 +57,19 @@ class LiveOutputs:
 
 
 def check_running(
-    source: str, experiment: str, pid: int, options: SpecOptions, budget: float, outputs: LiveOutputs, *, watch: bool
+    source: str,
+    experiment: str,
+    pid: int,
+    options: SpecOptions,
+    budget: tuple[float, BudgetOf],
+    outputs: LiveOutputs,
+    *,
+    watch: bool,
 ) -> int:
-    """Measure the process and judge it; exit status 1 if a specification is violated, or was while it was watched."""
+    """Measure the process within the ``budget``, a part of what it names, and judge it.
+
+    Exit status 1 if a specification is violated, or was while it was watched.
+    """
     from perflaw.mine.attached import AttachedProcess
     from perflaw.mine.budget import Budget
     from perflaw.mine.watching import SpecRounds
@@ -72,12 +84,13 @@ def check_running(
         )
     target = open_experiment(experiment)
     target.make()
+    share, of = budget
+    process = AttachedProcess(target, pid, print_build, samples_on=of == "throughput")  # signals end it as usual so far
     with SignalRelay() as relay:
-        process = AttachedProcess(target, pid, print_build)
-        account = Budget(pid, budget, process.presumed)
+        account = Budget(pid, share, process.presumed, of=of)
 
         def ends() -> bool:
-            return relay.received is not None or process.interrupted is not None or not process.alive
+            return relay.received is not None or not process.alive
 
         def rest(seconds: float) -> None:
             deadline = time.monotonic() + seconds
@@ -90,9 +103,9 @@ def check_running(
             check = _LiveCheck(file, target, rounds, options, outputs)
             status = check.watch() if watch else check.once()
         if not process.alive:
-            note(f"process {pid} ended")
+            note(f"process {pid} {'runs another program now' if process.is_replaced else 'ended'}")
         account.settle_window({}, at_end=True)
-        note(f"spent {100 * account.share:.1f} % of the program's CPU time (target {100 * budget:.1f} %)")
+        note(spent_words(account))
         return status
 
 
@@ -112,6 +125,9 @@ class _LiveCheck:
     ) -> None:
         self.file, self.experiment, self.rounds, self.options, self.outputs = file, experiment, rounds, options, outputs
         self._violated: dict[str, str] = {}
+        self._since_ns = time.time_ns()
+        self._durations: dict[tuple[str, str], tuple[Histogram, ...]] = {}
+        """By function and clock, durations of each group's calls since the check began."""
         groups = [group for mined in file.specs for group in mined.spec.groups]
         self._unknown = {group.id for group in groups if 0 < group.runs < LEAST_MINED_RUNS}
         self._rounds = 0
@@ -144,13 +160,14 @@ class _LiveCheck:
         window: deque[list[str]] = deque()
         begun, alarms = time.monotonic(), 0
         while not self.rounds.ends():
-            window.append(self.rounds.round(reserving=True))
+            newest_runs = self.rounds.round(reserving=True)
+            window.append(newest_runs)
             self._rounds += 1
             for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
                 discard(self.experiment.runs_folder / run)
             verdicts = self._judge([run for runs in window for run in runs], self.options)
             latest = list(window)[-LATEST_ROUNDS:]
-            newest = self._judge([run for runs in latest for run in runs], self.options, send=False)
+            newest = self._judge([run for runs in latest for run in runs], self.options, newest_runs)
             suspected = [one for one in (*verdicts, *newest) if self._is_news(one)]
             for one in verdicts:
                 if one.verdict == "holds":
@@ -170,10 +187,11 @@ class _LiveCheck:
         runs: list[str] = []
         found: list[SpecVerdict] = []
         for number in range(CONFIRM_ROUNDS):
-            runs += self.rounds.round(levels=DEEPER)
+            newest = self.rounds.round(levels=DEEPER)
+            runs += newest
+            verdicts = self._judge(runs, options, newest)
             if number + 1 < LEAST_CONFIRM_ROUNDS and not self.rounds.ends():
                 continue
-            verdicts = self._judge(runs, options)
             names = {one.component.name for one in suspected}
             found = [one for one in verdicts if self._is_news(one) and one.component.name in names]
             if found or self.rounds.ends():
@@ -196,28 +214,39 @@ class _LiveCheck:
             return False
         return verdict.verdict == "violated" and is_slower and _key(verdict) not in self._violated
 
-    def _judge(self, runs: Sequence[str], options: SpecOptions, *, send: bool = True) -> list[SpecVerdict]:
+    def _judge(self, runs: Sequence[str], options: SpecOptions, new: Sequence[str] = ()) -> list[SpecVerdict]:
+        """The verdicts of these recordings. The durations in those that are ``new`` are sent."""
         if not runs:
             return []
         recordings = [self.experiment.recording(run) for run in runs]
         verdicts, observed = judge_recordings(self.file, recordings, options)
-        if self.outputs.otlp and send:
-            self._send(observed)
+        if self.outputs.otlp and new:
+            self._add(observed, new)
+            self._send()
         return verdicts
 
-    def _send(self, observed: object) -> None:
-        """Write or send the durations of each group in the latest rounds."""
+    def _add(self, observed: Mapping[tuple[str, str], Observed], runs: Sequence[str]) -> None:
+        """Add the durations in these recordings, each of which is added once: sums that only grow are what receivers expect."""
         from perflaw.check.spec_calls import histograms_of
+        from perflaw.learn.paths.durations import merged
+
+        for mined in self.file.specs:
+            key = (mined.spec.component, mined.spec.metric)
+            if (one := observed.get(key)) is None:
+                continue
+            part = replace(one, observations=tuple(each for each in one.observations if each.run in runs))
+            added = histograms_of(mined.spec, part)
+            before = self._durations.get(key)
+            self._durations[key] = tuple(map(merged, zip(before, added, strict=True))) if before else added
+
+    def _send(self) -> None:
+        """Write or send the durations of each group since the check began."""
         from perflaw.report.mine.exports import mine_otlp
         from perflaw.types.documents import dumps
 
-        assert isinstance(observed, dict)
-        now = time.time_ns()
-        specs = []
-        for mined in self.file.specs:
-            if new := observed.get((mined.spec.component, mined.spec.metric)):
-                start = min((one.start_ns for one in new.observations), default=now)
-                specs.append(replace(mined, histograms=histograms_of(mined.spec, new), span_ns=(start, now)))
+        span = (self._since_ns, time.time_ns())
+        keyed = [(mined, self._durations.get((mined.spec.component, mined.spec.metric))) for mined in self.file.specs]
+        specs = [replace(mined, histograms=known, span_ns=span) for mined, known in keyed if known]
         text = dumps(mine_otlp(replace(self.file, specs=tuple(specs)))) + "\n"
         place = self.outputs.otlp or ""
         try:
@@ -233,6 +262,8 @@ class _LiveCheck:
 
     def _write_metrics(self, verdicts: Sequence[SpecVerdict]) -> None:
         """Keep the file for Prometheus' node exporter up to date."""
+        from perflaw.mine.budget import own_cpu_ns
+
         if not self.outputs.metrics:
             return
         rows = [
@@ -244,6 +275,9 @@ class _LiveCheck:
             rows.append(f'perflaw_spec_violated{{function="{name}"}} {int(mined.spec.component in self._violated)}')
         rows += ["# TYPE perflaw_check_rounds counter", f"perflaw_check_rounds_total {self._rounds}"]
         rows += ["# TYPE perflaw_overhead_ratio gauge", f"perflaw_overhead_ratio {self.rounds.budget.share:.6f}"]
+        rows += ["# TYPE perflaw_own_cpu_seconds counter", f"perflaw_own_cpu_seconds_total {own_cpu_ns() / 1e9:.3f}"]
+        rows += ["# TYPE perflaw_check_last_round_timestamp_seconds gauge"]
+        rows += [f"perflaw_check_last_round_timestamp_seconds {time.time():.0f}"]
         rows += ["# TYPE perflaw_specs_judged gauge", f"perflaw_specs_judged {len(verdicts)}"]
         try:
             _replace(Path(self.outputs.metrics), "\n".join(rows) + "\n")

@@ -7,8 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from perflaw.cli.progress import note, tell
@@ -17,82 +19,136 @@ from perflaw.errors import PerflawError, TargetError, UsageError
 
 if TYPE_CHECKING:
     from perflaw.mine.attached import AttachedProcess
+    from perflaw.mine.budget import Budget, BudgetOf
+    from perflaw.store.experiment import Experiment
     from perflaw.types import PathSpec
 
+_LOOK_S: Final = 0.05
+"""Interval at which it is looked whether a program has ended."""
 _START_S: Final = 20.0
 """Time in which a program that was started has to become one that can be attached to."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """How measuring a running program ended."""
+
+    status: int
+    """Exit status of the COMMAND that was started, negative for a signal; 0 for a program that ran already."""
+    functions: int
+    """Functions of which something was learnt."""
+
+
 def mine_running(
-    experiment: str, pid: int | None, command: tuple[str, ...], budget: float, seconds: float | None
-) -> int | None:
+    experiment: str,
+    pid: int | None,
+    command: tuple[str, ...],
+    budget: float,
+    seconds: float | None,
+    budget_of: BudgetOf = "throughput",
+) -> Mined:
     """Run the loop until a signal comes, the program ends or the seconds are over.
 
-    Gives the exit status of the COMMAND that was started; None for a program that ran already.
+    A process that comes to run another program, as a shell does by ``exec``, is measured anew.
     """
-    from perflaw.mine.budget import Budget
-    from perflaw.mine.journal import Journal
-    from perflaw.mine.loop import MiningLoop
-    from perflaw.record.process import SignalRelay
+    from perflaw.mine.budget import Budget, own_cpu_ns
+    from perflaw.record.process import SignalRelay, busiest_child
     from perflaw.store.experiment import open_experiment
 
     target = open_experiment(experiment)
     target.make()
+    attach = partial(_attached, target, samples_on=budget_of == "throughput")
+    process = None if pid is None else attach(pid, None)  # signals end it as usual so far: the program was not touched
     with SignalRelay() as relay, _program(pid, command) as (known, started):
         relay.process = started
-        try:
-            process = _attached(target, known, started)
-        except TargetError as error:
-            status = started.poll() if started else None
-            if not status:
-                raise
-            note(f"{error.what}: {error.why}")  # the program failed before it could be measured: its status says more
-            return status
-        journal = Journal(target.folder)
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-
-        def is_over() -> bool:
-            ended = started is not None and started.poll() is not None
-            return relay.received is not None or ended or time.monotonic() > deadline
-
-        account = Budget(known, budget, process.presumed)
-        loop = MiningLoop(process, account, journal, is_over, tell)
-        if known_specs := _known(experiment):
-            loop.knowledge.start_from(known_specs, time.time_ns())
-            note(f"{len(known_specs)} functions are known from earlier recordings of {experiment} and measured first")
-        try:
-            with process:
-                loop.run()
-        finally:
-            journal.close()
+        learnt = own_ns = 0
+        while True:
+            try:
+                process = process or attach(known, started)
+            except TargetError as error:
+                if not (status := started.poll() if started else None):
+                    raise
+                note(
+                    f"{error.what}: {error.why}"
+                )  # the program failed before it could be measured: its status says more
+                return Mined(status, learnt)
+            account = Budget(known, budget, process.presumed, of=budget_of, own_before_ns=own_ns)
+            learnt += _measure(target, process, account, started, lambda: relay.received or time.monotonic() > deadline)
+            if not process.is_replaced or relay.received or time.monotonic() > deadline:
+                break
+            note(f"process {known} runs another program now, which is measured anew")
+            process, own_ns = None, own_cpu_ns()
         if relay.received is None and started is None and not process.alive:
             note(f"process {known} ended; what was learnt is kept")
-        from perflaw.mine.journal import read_journal
-        from perflaw.report.mine.journal import spent_text
-
-        tell(spent_text(read_journal(target.folder), sys.stderr.isatty()).rstrip("\n"))
-        share, learnt = loop.budget.share, sum(bool(one.observed) for one in loop.knowledge.functions.values())
-        told = f"measured {learnt} functions, spent {100 * share:.1f} % of the program's CPU time (target {100 * budget:.1f} %)"
-        tell(f"{told} · {journal.path}")
-        status = None if started is None else started.wait()
+        if started and started.poll() is None and not relay.received:
+            note(f"measuring has ended; process {known} goes on, and its end or Ctrl-C is waited for")
+        while started and started.poll() is None:
+            relay.pass_on()
+            time.sleep(_LOOK_S)
+        status = started.returncode if started else 0
         if not learnt and not status:
             why = "it was idle, ended or was left before a function was known to be hot and had been timed"
+            if account.counts_own:
+                why += ", or the budget did not yet pay for perflaw's own CPU time"
+            if chosen := busiest_child(known):
+                why = f"process {chosen}, which it has started, has used more CPU time"
+            chosen = chosen or known
             raise TargetError(
-                f"process {known}: nothing was learnt", why, f"perflaw mine --attach {known} --seconds 60"
+                f"process {known}: nothing was learnt", why, f"perflaw mine --attach {chosen} --seconds 60"
             )
-        return status
+        return Mined(status, learnt)
 
 
-def _known(experiment: str) -> list[PathSpec]:
+def _measure(
+    target: Experiment,
+    process: AttachedProcess,
+    account: Budget,
+    started: subprocess.Popen[bytes] | None,
+    is_over: Callable[[], object],
+) -> int:
+    """Run the loop over one program, and tell what was spent; gives the number of functions of which something was learnt."""
+    from perflaw.mine.journal import Journal, read_journal
+    from perflaw.mine.loop import MiningLoop
+    from perflaw.report.mine.journal import spent_text
+
+    journal = Journal(target.folder)
+
+    def ends() -> bool:
+        return bool(is_over()) or (started is not None and started.poll() is not None)
+
+    loop = MiningLoop(process, account, journal, ends, tell)
+    if known_specs := _known(target):
+        loop.knowledge.start_from(known_specs, time.time_ns())
+        note(f"{len(known_specs)} functions are known from earlier recordings of {target.name} and measured first")
+    try:
+        with process:
+            loop.run()
+    finally:
+        journal.close()
+    tell(spent_text(read_journal(target.folder), sys.stderr.isatty()).rstrip("\n"))
+    learnt = sum(bool(one.observed) for one in loop.knowledge.functions.values())
+    tell(f"measured {learnt} functions, {spent_words(account)} · {journal.path}")
+    return learnt
+
+
+def spent_words(account: Budget) -> str:
+    """What was spent in all, and what perflaw took itself."""
+    own = f"{account.own_ns / 1e9:.1f} s of CPU time, {100 * account.own_share:.1f} % of the program's"
+    counted = "included" if account.counts_own else "not included"
+    target = f"target {100 * account.target:.1f} % of {'CPU time' if account.counts_own else 'throughput'}"
+    return f"spent {100 * account.share:.1f} % ({target}) · perflaw itself took {own}, {counted}"
+
+
+def _known(experiment: Experiment) -> list[PathSpec]:
     """What the experiment's recordings say already, which tells what to measure first."""
     from perflaw.api.mining import MiningRequest, mine_specs
     from perflaw.learn.paths import MiningOptions
-    from perflaw.store.experiment import open_experiment
 
-    if not open_experiment(experiment).ids():
+    if not experiment.ids():
         return []
     try:
-        mined = mine_specs(MiningRequest(experiment, "time", (), (), MiningOptions(), time.time_ns()))
+        mined = mine_specs(MiningRequest(experiment.name, "time", (), (), MiningOptions(), time.time_ns()))
     except PerflawError:  # its recordings have no call paths, or cannot be read: others can be made nevertheless
         return []
     return [one.spec for one in mined.file.specs]
@@ -123,16 +179,16 @@ def _program(pid: int | None, command: tuple[str, ...]) -> Iterator[tuple[int, s
             started.wait()
 
 
-def _attached(experiment: object, pid: int, started: subprocess.Popen[bytes] | None) -> AttachedProcess:
+def _attached(
+    experiment: Experiment, pid: int, started: subprocess.Popen[bytes] | None, *, samples_on: bool
+) -> AttachedProcess:
     """The process, as soon as it can be measured: a new one executes its program only after a moment."""
     from perflaw.mine.attached import AttachedProcess
-    from perflaw.store.experiment import Experiment
 
-    assert isinstance(experiment, Experiment)
     deadline = time.monotonic() + _START_S
     while True:
         try:
-            return AttachedProcess(experiment, pid, print_build)
+            return AttachedProcess(experiment, pid, print_build, samples_on=samples_on)
         except TargetError:
             if started is None or started.poll() is not None or time.monotonic() > deadline:
                 raise
@@ -150,6 +206,6 @@ def parse_share(text: str) -> float:
     except ValueError:
         share = math.nan
     if not 0 < share < 1:
-        why = "it says which part of the program's CPU time measuring may take"
+        why = "it says which part of the program's throughput or CPU time measuring may take"
         raise UsageError(f"--budget {text}", why, "--budget 2%")
     return share

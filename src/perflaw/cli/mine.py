@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from typing import TYPE_CHECKING
 
 import click
 
-from perflaw.cli.options import cluster_option, experiment_option, json_option, refuse_store
+from perflaw.cli.options import budget_options, cluster_option, experiment_option, json_option, refuse_store
 from perflaw.cluster import on_cluster
 from perflaw.errors import UsageError
+
+if TYPE_CHECKING:
+    from perflaw.mine.budget import BudgetOf
 
 
 class _WithCommand(click.Command):
@@ -35,8 +39,7 @@ class _WithCommand(click.Command):
 @click.option("--paper", is_flag=True, help="Use the paper's choices where ours differ.")
 @click.option("--all", "every", is_flag=True, help="Also list functions whose calls all behave alike.")
 @click.option("--attach", "pid", type=int, metavar="PID", help="Measure this running process first; Ctrl-C ends it.")
-@click.option("--budget", metavar="SHARE",
-              help="Part of the running program's CPU time that measuring may take.  [default: 5%]")  # fmt: skip
+@budget_options
 @click.option("--seconds", type=float, metavar="SECONDS", help="How long to measure the running program.")
 @click.argument("arguments", nargs=-1, metavar="[COMPONENT]... [RUN]... [FILE.yaml]... [-- COMMAND [ARG]...]")
 @click.pass_context
@@ -54,6 +57,7 @@ def command(
     every: bool,
     pid: int | None,
     budget: str | None,
+    budget_of: BudgetOf,
     seconds: float | None,
     arguments: tuple[str, ...],
 ) -> int:
@@ -74,7 +78,7 @@ def command(
     from perflaw.cli.mining import refine_text, specs_text
     from perflaw.learn.paths import MiningOptions
 
-    program = context.meta["perflaw.command"]
+    program, status = context.meta["perflaw.command"], 0
     if pid is None and not program and (budget or seconds):
         option = "--budget" if budget else "--seconds"
         raise UsageError(f"{option} is for running programs", "nothing runs", f"perflaw mine --attach PID {option} …")
@@ -86,9 +90,10 @@ def command(
         refuse_store(context, "--attach" if program == () else "a COMMAND")
         from perflaw.cli.live_mining import mine_running, parse_share
 
-        status = mine_running(experiment, pid, program, parse_share(budget or "5%"), seconds)
-        if status:
-            return status if status > 0 else 128 - status
+        mined_now = mine_running(experiment, pid, program, parse_share(budget or "5%"), seconds, budget_of)
+        status = mined_now.status if mined_now.status >= 0 else 128 - mined_now.status
+        if not mined_now.functions:  # the program failed, and its status says why
+            return status
 
     files = [word for word in arguments if is_specification(word)]
     runs = tuple(word for word in arguments if word.isdigit())
@@ -107,4 +112,4 @@ def command(
     if not export and not as_json:
         text += refine_text(mined, experiment)
     click.echo(text, nl=False)
-    return 0
+    return status

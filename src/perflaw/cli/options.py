@@ -101,6 +101,18 @@ def remote_options(function: F) -> F:
     return function
 
 
+budget_of_option = click.option(
+    "--budget-of", default="throughput", show_default=True, type=click.Choice(("throughput", "cpu")),
+    help="What the budget is a part of; cpu: CPU time, perflaw's own included.",
+)  # fmt: skip
+
+
+def budget_options(function: F) -> F:
+    """Add the options that say what measuring a running program may take."""
+    help_text = "Part of the running program's throughput that measuring may take.  [default: 5%]"
+    return click.option("--budget", metavar="SHARE", help=help_text)(budget_of_option(function))
+
+
 def selection_options(function: F) -> F:
     """Add the options that name the functions to record."""
     for option in (

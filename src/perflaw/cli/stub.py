@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from perflaw.api.reading import read_recordings
+from perflaw.cli.options import budget_of_option
 from perflaw.cli.progress import note
 from perflaw.errors import UsageError
 
 if TYPE_CHECKING:
+    from perflaw.mine.budget import BudgetOf
     from perflaw.mine.fleet.enrolment import Enrolment
     from perflaw.mine.fleet.spool import Spool
 
@@ -22,9 +24,8 @@ if TYPE_CHECKING:
 @click.option(
     "--allow", multiple=True, metavar="GLOB", help="Measure these functions only, if the enrolment allows them."
 )
-@click.option(
-    "--budget", metavar="SHARE", help="CPU time of the process that measuring may take, if less is not enrolled."
-)
+@click.option("--budget", metavar="SHARE", help="What measuring may take of the process, if less is not enrolled.")
+@budget_of_option
 @click.option("--spool", type=click.Path(path_type=Path), metavar="FOLDER",
               help="Folder for what is not delivered yet, one for each stub.  [default: ENROLMENT.spool]")  # fmt: skip
 @click.option("--spool-mb", default=64, show_default=True, type=click.IntRange(1), help="Disk that the folder may use.")
@@ -35,6 +36,7 @@ def command(
     experiment: str | None,
     allow: tuple[str, ...],
     budget: str | None,
+    budget_of: BudgetOf,
     spool: Path | None,
     spool_mb: int,
 ) -> int:
@@ -60,7 +62,7 @@ def command(
     kept = Spool(spool or enrolment.with_suffix(".spool"), spool_mb << 20)
     try:
         if pid is not None:
-            _measure(read, pid, kept, allow, share)
+            _measure(read, pid, kept, allow, share, budget_of)
         elif experiment is not None:
             from perflaw.mine.fleet.sources import deliver_recorded
 
@@ -73,14 +75,17 @@ def command(
     return 0
 
 
-def _measure(enrolment: Enrolment, pid: int, spool: Spool, allow: tuple[str, ...], budget: float | None) -> None:
+def _measure(
+    enrolment: Enrolment, pid: int, spool: Spool, allow: tuple[str, ...], budget: float | None, budget_of: BudgetOf
+) -> None:
     """Measure a process until it ends or a signal comes."""
     from perflaw.cli.record_messages import print_build
     from perflaw.mine.fleet.sources import AttachedSource
     from perflaw.mine.fleet.stub import Stub
     from perflaw.record.process import SignalRelay
 
-    with SignalRelay() as relay, AttachedSource(spool.folder, pid, print_build) as source:
+    source = AttachedSource(spool.folder, pid, print_build, budget_of)  # signals end it as usual so far
+    with SignalRelay() as relay, source:
         Stub(enrolment, source, spool, note, allow, budget, is_over=lambda: relay.received is not None).run()
     if len(spool):
         note(f"{len(spool)} measurements are not delivered yet; the next stub with {spool.folder} delivers them")

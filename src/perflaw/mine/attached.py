@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from perflaw.mine.messages import Measurement, ProbeCost, Request
@@ -23,7 +24,7 @@ from perflaw.record.attach.stack_samples import StackSampler
 from perflaw.record.build import Tell
 from perflaw.record.compiled.hooks import injecting_tracer
 from perflaw.record.compiled.selection import EVERYTHING, functions
-from perflaw.record.machine import cpu_ns_of
+from perflaw.record.machine import BEGAN, cpu_ns_of, stat_of
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.settings import PATHS, RecordSettings
 from perflaw.store.experiment import Experiment, discard
@@ -43,9 +44,13 @@ _SAMPLED_S: Final = 0.5
 class AttachedProcess:
     """A running process as the loop sees it. Use it as a context manager: at the end the program is as it was."""
 
-    def __init__(self, experiment: Experiment, pid: int, tell: Tell) -> None:
-        """TargetError if the process cannot be recorded."""
-        self.experiment, self.pid = experiment, pid
+    def __init__(self, experiment: Experiment, pid: int, tell: Tell, *, samples_on: bool = True) -> None:
+        """``samples_on``: whether Python stacks are sampled between measurements as well, which costs the recorder CPU time.
+
+        TargetError if the process cannot be recorded.
+        """
+        self.experiment, self.pid, self._samples_on = experiment, pid, samples_on
+        self._began, self._image = _began(pid), _image(pid)
         self.native: NativeProgram | None = native_program(pid)
         self.python: PreparedTarget | None = None
         self.program: NativeProgram | RunningProgram
@@ -56,19 +61,23 @@ class AttachedProcess:
         else:
             self.program = running_program(pid)
             self.python = prepare(self.program, RecordSettings(), tell)
-        self.interrupted: int | None = None
-        """Signal that ended a measurement."""
         self.stopped_ms = 0.0
         """How long threads of the program were stopped at most."""
         self._stacks: Counter[tuple[str, ...]] = Counter()
         self._guard = threading.Lock()
-        self._over = threading.Event()
+        self._over, self._measures = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
     def alive(self) -> bool:
         """Whether the program goes on."""
-        return is_running(self.pid)
+        return is_running(self.pid) and _began(self.pid) == self._began and not self.is_replaced
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether the process runs another program now, or its own from the beginning (execve)."""
+        now = _image(self.pid)  # none while it ends
+        return bool(now) and now != self._image and _began(self.pid) == self._began
 
     @property
     def presumed(self) -> float:
@@ -95,6 +104,8 @@ class AttachedProcess:
     def _sample(self, sampler: StackSampler) -> None:
         try:
             while not self._over.is_set() and self.alive:
+                if not self._samples_on and not self._measures.wait(_SAMPLED_S):
+                    continue
                 found = sampler.collect(_SAMPLED_S, self._over.is_set)
                 with self._guard:
                     self._stacks.update(found.stacks)
@@ -103,6 +114,13 @@ class AttachedProcess:
 
     def measure(self, request: Request) -> Measurement:
         """What the request asks for; TargetError if the program cannot be measured."""
+        self._measures.set()
+        try:
+            return self._measured(request)
+        finally:
+            self._measures.clear()
+
+    def _measured(self, request: Request) -> Measurement:
         begun, seconds = time.time_ns(), request.seconds * request.sampling
         if request.kind == "samples":
             stacks: Mapping[CallPath, int]
@@ -123,7 +141,6 @@ class AttachedProcess:
         )
         attached = self._record(settings, request, seconds)
         run = attached.outcome.run
-        self.interrupted = attached.outcome.interrupted
         self.stopped_ms = max(self.stopped_ms, attached.stopped_ms)
         measurement = Measurement(
             request.number,
@@ -169,6 +186,19 @@ class AttachedProcess:
         with self._guard:
             taken, self._stacks = self._stacks, Counter()
         return taken
+
+
+def _began(pid: int) -> str:
+    """When a process began; empty if it does not exist."""
+    return "".join(stat_of(pid)[BEGAN : BEGAN + 1])
+
+
+def _image(pid: int) -> bytes:
+    """What the kernel told the program of a process at its start, addresses chosen at random among it; empty if not known."""
+    try:
+        return Path(f"/proc/{pid}/auxv").read_bytes()
+    except OSError:
+        return b""
 
 
 def _literal(name: str) -> str:

@@ -7,24 +7,31 @@ Probes go in only when what they will probably cost has been saved, so the targe
 Where a window of ten seconds is beyond the target and what was saved before does not pay for it, the function with the worst
 cost for its utility is observed half as long, and at last not at all, until less than 0.7 of the target is spent
 (specification of mining, "Overhead budget").
+
+The CPU time of perflaw itself is measured as well: of the process that reads records, samples stacks and thinks, and of its
+children. It takes nothing from a program on a machine that has CPU time to spare, so it is only told where the budget is one
+of throughput, which the comparison of times with and without probes decides. A budget of CPU time contains all of it.
 """
 
 from __future__ import annotations
 
 import math
+import resource
 import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from perflaw.mine.knowledge import Decision, KnownFunction
 from perflaw.mine.messages import Measurement, ProbeCost
 
 DEFAULT_TARGET: Final = 0.05
-"""Part of the program's CPU time that measuring may take."""
+"""Part of the program's throughput, or of its CPU time, that measuring may take."""
+BudgetOf = Literal["throughput", "cpu"]
+"""What the target is a part of: work that the program does with its CPU time, or CPU time, perflaw's own included."""
 WINDOW_S: Final = 10.0
 """Length of the windows in which the target is to be kept."""
 ENABLE_BELOW: Final = 0.7
@@ -37,6 +44,8 @@ FEWEST_PAIRS, MOST_PAIRS = 4, 24
 """Pairs of times with and without probes from which on their comparison counts, and how many of the latest count."""
 LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 10.0
 """Limits of the times without probes."""
+LATEST_OWN: Final = 8
+"""Measurements whose own CPU time says what the next one will probably take."""
 PRESUMED_ERROR: Final = 0.1
 """Standard deviation of what is presumed, by which pairs that differ much are drawn to it."""
 SAVED_S: Final = 20.0
@@ -82,6 +91,12 @@ def work_counters(pid: int) -> WorkCounters:
     return WorkCounters(cpu_ns, work)
 
 
+def own_cpu_ns() -> int:
+    """CPU time of this process since it began, with that of its children that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time_ns() + round(1e9 * (children.ru_utime + children.ru_stime))
+
+
 @dataclass(frozen=True, slots=True)
 class _Phase:
     """Growth of the counters over a time with or without probes."""
@@ -105,6 +120,10 @@ class Spent:
     """CPU time of the program."""
     spent_ns: float
     """Part of it that measuring took."""
+    own_ns: int
+    """CPU time of perflaw itself; that of its start is in the first window."""
+    counts_own: bool
+    """Whether it counts against the target."""
     probes_s: float
     """Time in which probes were in."""
     measurements: int
@@ -116,8 +135,8 @@ class Spent:
 
     @property
     def share(self) -> float:
-        """Part of the program's CPU time that measuring took."""
-        return self.spent_ns / self.cpu_ns if self.cpu_ns else 0.0
+        """What counts against the target, as a part of the program's CPU time."""
+        return (self.spent_ns + self.own_ns * self.counts_own) / self.cpu_ns if self.cpu_ns else 0.0
 
 
 @dataclass
@@ -127,19 +146,28 @@ class Budget:
     pid: int
     """The program."""
     target: float = DEFAULT_TARGET
-    """Part of its CPU time that measuring may take."""
+    """Part of it that measuring may take."""
     presumed: float = 0.0
     """CPU time for each unit of work with probes over that without, minus 1, until there are pairs."""
     windows: deque[Spent] = field(default_factory=lambda: deque(maxlen=MOST_WINDOWS))
     """The latest complete windows, in their order; whoever reads them may take them out."""
     spent_ns: float = 0.0
-    """Spent since the loop began."""
+    """CPU time of the program that was spent since the loop began."""
+    of: BudgetOf = "throughput"
+    """What the target is a part of."""
+    own_before_ns: int = 0
+    """CPU time of perflaw itself that an earlier account contains."""
+    own_ns: int = 0
+    """What it took since then, up to the end of the last window."""
 
     def __post_init__(self) -> None:
         self._begun = self._window_begun = time.monotonic()
         self._first = self._before = self._window_before = work_counters(self.pid)
         self._window_spent = self._window_probes_s = 0.0
         self._window_measurements = 0
+        self._cycle_own = 0
+        self._own_each: deque[int] = deque(maxlen=LATEST_OWN)
+        """Own CPU time of the latest measurements, with what was thought about each."""
         self._phases: deque[_Phase] = deque(maxlen=2 * MOST_PAIRS)
         self._costs: dict[str, tuple[float, float]] = {}
         self._probes_begun = 0.0
@@ -147,11 +175,20 @@ class Budget:
         self._probed: deque[tuple[float, int]] = deque()
         """Of each time with probes the cost by the number of calls, and the CPU time of the program."""
 
+    @property
+    def counts_own(self) -> bool:
+        """Whether CPU time of perflaw itself counts against the target."""
+        return self.of == "cpu"
+
     # ---- times with probes, and times without ----
 
     def begin_probes(self) -> None:
         """Probes go in now; the time without ends."""
         self._end_phase(probes=False, direct_ns=0.0)
+        own_ns = self._own_ns()
+        if self._probed:
+            self._own_each.append(own_ns - self._cycle_own)
+        self._cycle_own = own_ns
         self._probes_begun = time.monotonic()
 
     def end_probes(self, decision: Decision, measurement: Measurement | None) -> float:
@@ -240,11 +277,8 @@ class Budget:
 
     def pause_s(self, seconds: float = 0.0) -> float:
         """How long probes have to stay out until what was spent, and a measurement of so many seconds, is within the target."""
-        now = work_counters(self.pid)
-        passed_s = max(time.monotonic() - self._begun, 1e-3)
-        cpu_ns = max(now.cpu_ns - self._first.cpu_ns, 0)
-        rate = cpu_ns / passed_s  # CPU time a second
-        debt_ns = self.spent_ns + seconds * rate * self._slowed_part() - self.target * cpu_ns
+        rate = self._rate()
+        debt_ns = self.expected_ns(seconds) - self.saved_ns()
         if debt_ns <= 0:
             return LEAST_PAUSE_S
         return min(max(debt_ns / max(self.target * rate, 1.0), LEAST_PAUSE_S), LONGEST_PAUSE_S)
@@ -254,13 +288,21 @@ class Budget:
         return self.expected_ns(seconds) > self.saved_ns()
 
     def expected_ns(self, seconds: float) -> float:
-        """CPU time that a measurement of so many seconds will probably take of the program."""
-        rate = self._cpu_ns() / max(time.monotonic() - self._begun, 1e-3)
-        return seconds * rate * self._slowed_part()
+        """CPU time that a measurement of so many seconds will probably take; 0 s: nothing but samples."""
+        own_ns = sum(self._own_each) / len(self._own_each) if self.counts_own and self._own_each else 0.0
+        return seconds * self._rate() * self._slowed_part() + own_ns
 
     def saved_ns(self) -> float:
         """What the target permits to be spent now; negative if it is not kept."""
-        return self.target * self._cpu_ns() - self.spent_ns
+        return self.target * self._cpu_ns() - self.spent_ns - self._own_ns() * self.counts_own
+
+    def _own_ns(self) -> int:
+        """CPU time of perflaw itself."""
+        return own_cpu_ns() - self.own_before_ns
+
+    def _rate(self) -> float:
+        """CPU time of the program in each second, ns."""
+        return self._cpu_ns() / max(time.monotonic() - self._begun, 1e-3)
 
     def _cpu_ns(self) -> int:
         """CPU time of the program since the loop began."""
@@ -271,23 +313,23 @@ class Budget:
         now = time.monotonic()
         if now - self._window_begun < WINDOW_S and not at_end:
             return None
-        counters = work_counters(self.pid)
-        cpu_ns = max(counters.cpu_ns - self._window_before.cpu_ns, 0)
-        share = self._window_spent / cpu_ns if cpu_ns else 0.0
-        action = "" if at_end else self._adjusted(share, functions)
+        counters, own_ns = work_counters(self.pid), self._own_ns()
         window = Spent(
             self._window_begun - self._begun,
             now - self._window_begun,
-            cpu_ns,
+            max(counters.cpu_ns - self._window_before.cpu_ns, 0),
             self._window_spent,
+            own_ns - self.own_ns,
+            self.counts_own,
             self._window_probes_s,
             self._window_measurements,
             self.paired(),
-            action,
         )
+        if not at_end:
+            window = replace(window, action=self._adjusted(window.share, functions))
         self.windows.append(window)
-        self._windows_cpu_ns += cpu_ns
-        self._window_begun, self._window_before = now, counters
+        self._windows_cpu_ns += window.cpu_ns
+        self._window_begun, self._window_before, self.own_ns = now, counters, own_ns
         self._window_spent = self._window_probes_s = 0.0
         self._window_measurements, self._costs = 0, {}
         return window
@@ -313,5 +355,11 @@ class Budget:
 
     @property
     def share(self) -> float:
-        """Part of the program's CPU time that was spent since the loop began, up to the end of the last window."""
-        return self.spent_ns / self._windows_cpu_ns if self._windows_cpu_ns else 0.0
+        """What counts against the target, as a part of the program's CPU time, up to the end of the last window."""
+        spent_ns = self.spent_ns + self.own_ns * self.counts_own
+        return spent_ns / self._windows_cpu_ns if self._windows_cpu_ns else 0.0
+
+    @property
+    def own_share(self) -> float:
+        """CPU time of perflaw itself over that of the program, up to the end of the last window."""
+        return self.own_ns / self._windows_cpu_ns if self._windows_cpu_ns else 0.0

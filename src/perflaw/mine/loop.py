@@ -14,6 +14,7 @@ from perflaw.mine.budget import Budget, Spent
 from perflaw.mine.journal import Journal
 from perflaw.mine.knowledge import SHORTEST_S, Decision, Knowledge
 from perflaw.mine.messages import Measurement
+from perflaw.record.process import busiest_child
 from perflaw.store.experiment import discard
 from perflaw.store.paths import forget_function
 
@@ -36,13 +37,13 @@ class MiningLoop:
         self.process, self.budget, self.journal, self.is_over, self.told = process, budget, journal, is_over, told
         self.knowledge = Knowledge()
         self._failures = 0
+        self._is_child_told = False
 
     def run(self) -> None:
         """Run until it is over, the program ends, or a signal comes; TargetError if the program cannot be measured."""
         journal = self.journal
-        journal.write(
-            "begin", {"pid": self.process.pid, "program": self.process.program.name, "target": self.budget.target}
-        )
+        about = {"pid": self.process.pid, "program": self.process.program.name}
+        journal.write("begin", {**about, "target": self.budget.target, "of": self.budget.of})
         try:
             while not self._ends():
                 decision = self.knowledge.next(time.time_ns())
@@ -55,10 +56,18 @@ class MiningLoop:
             self._drop_superseded()
             self._settle_window(at_end=True)
             functions = sum(bool(one.observed) for one in self.knowledge.functions.values())
-            journal.write("end", {"functions": functions, "share": self.budget.share, "alive": self.process.alive})
+            journal.write(
+                "end",
+                {
+                    "functions": functions,
+                    "share": self.budget.share,
+                    "own_ns": self.budget.own_ns,
+                    "alive": self.process.alive,
+                },
+            )
 
     def _ends(self) -> bool:
-        return self.is_over() or self.process.interrupted is not None or not self.process.alive
+        return self.is_over() or not self.process.alive
 
     def _rest(self, seconds: float) -> None:
         """Wait; nothing of ours is in the program meanwhile."""
@@ -66,17 +75,23 @@ class MiningLoop:
         while not self._ends() and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, 0.05))
 
+    def _save_for(self, seconds: float) -> None:
+        """Wait until the budget permits a measurement of so many seconds."""
+        self._rest(self.budget.pause_s(seconds))
+        while self.budget.must_wait(seconds) and not self._ends():
+            self._rest(self.budget.pause_s(seconds))
+            self._settle_window(at_end=False)
+
     def _measure(self, decision: Decision) -> None:
         request = decision.request
         if request.kind != "samples":
             request = replace(request, seconds=min(request.seconds, max(self.budget.longest_s(), SHORTEST_S)))
             decision = replace(decision, request=request)
-            self._rest(self.budget.pause_s(request.seconds))
-            while self.budget.must_wait(request.seconds) and not self._ends():
-                self._rest(self.budget.pause_s(request.seconds))
-                self._settle_window(at_end=False)
-            if self._ends():
-                return
+            self._save_for(request.seconds)
+        elif self.budget.counts_own:  # samples take nothing of the program, but of perflaw's own time
+            self._save_for(0.0)
+        if self._ends():
+            return
         # JSON keeps a request in its own form, which is the one that goes to other machines.
         about = {"why": decision.why, "utility": decision.utility, "expected_calls": decision.expected_calls}
         self.journal.write("decision", {**about, **asdict(request)})
@@ -111,6 +126,10 @@ class MiningLoop:
 
     def _settle_window(self, *, at_end: bool) -> None:
         window = self.budget.settle_window(self.knowledge.functions, at_end=at_end)
+        waits = bool(window) and not at_end and not self._is_child_told and not self.knowledge.functions
+        if waits and (child := busiest_child(self.process.pid)):
+            self._is_child_told = True
+            self.told(f"nothing is hot; process {child}, which it has started, uses more CPU time: --attach {child}")
         if window:
             self.journal.write("budget", {**_rounded(window), "share": window.share})
             if window.action:

@@ -22,6 +22,8 @@ _BUSY: Final = (0, 1, 2, 5, 6)
 _STEAL: Final = 7
 _USER, _SYSTEM = 11, 12
 """Fields of ``stat_of``: CPU time in user mode and in the kernel."""
+PARENT, BEGAN = 1, 19
+"""Fields of ``stat_of``: a process's parent and start; the system gives an id to another process later."""
 _WATCHED_NS: Final = 10_000_000
 """CPU time for which a machine's losses are watched."""
 _LEAST_LOSS_NS: Final = 2000

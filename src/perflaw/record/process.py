@@ -21,7 +21,7 @@ from types import FrameType
 from typing import IO, Any, Final
 
 from perflaw.errors import DataError, StoreError
-from perflaw.record.machine import stat_of
+from perflaw.record.machine import BEGAN, PARENT, cpu_ns_of, stat_of
 from perflaw.record.output_tee import FIRST, LAST
 from perflaw.record.plan import OutputPattern
 from perflaw.record.tree.core import load
@@ -45,7 +45,7 @@ class SignalRelay:
 
     A second SIGTERM while the program holds the first one back, because it hangs where no signal reaches it, ends the
     program by SIGKILL. A second signal after the program has ended has its usual effect: nothing that the recorder still
-    does may keep it.
+    does may keep it. A relay that is entered within another one tells that of each signal.
     """
 
     def __init__(self) -> None:
@@ -84,6 +84,9 @@ class SignalRelay:
         is_told = self._library.core_interrupted_by_terminal() if self._library else -1
         if number == signal.SIGINT and not (_is_in_foreground() if is_told < 0 else is_told):
             self._interrupted_at = time.monotonic()
+        outer = getattr(self._previous.get(number), "__self__", None)
+        if isinstance(outer, SignalRelay):
+            outer._handle(number, frame)
         if number in RELAYED and self.process is not None:
             held_back = insists and _holds_back(self.process.pid, number)
             self.process.send_signal(signal.SIGKILL if held_back else number)
@@ -113,10 +116,29 @@ def _holds_back(pid: int, number: int) -> bool:
 
 GRACE_S = 3.0
 """Seconds between SIGTERM and SIGKILL."""
-_PARENT, _BEGAN = 1, 19
-"""Places of a process's parent and start among the fields of its state."""
 ProcessStarts = dict[int, str]
-"""Process id → when the process began; the system gives an id to another process later."""
+"""Process id → when the process began."""
+
+
+def family_of(pid: int) -> ProcessStarts:
+    """A process and its descendants, in an order in which parents come first."""
+    pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    everyone = {number: fields for number in pids if (fields := stat_of(number))}
+    family: ProcessStarts = {}
+    waiting = [pid]
+    while waiting:
+        number = waiting.pop()
+        if number in everyone and number not in family:
+            family[number] = everyone[number][BEGAN]
+            waiting += [child for child, fields in everyone.items() if fields[PARENT] == str(number)]
+    return family
+
+
+def busiest_child(pid: int) -> int | None:
+    """The descendant of a process that has used the most CPU time, if that is more than the process itself has used."""
+    cpu_ns = {one: cpu_ns_of(one) for one in family_of(pid)}
+    busiest = max(cpu_ns, key=lambda one: cpu_ns[one], default=pid)  # the process is the first of several
+    return None if busiest == pid else busiest
 
 
 class TimeLimit:
@@ -144,17 +166,7 @@ class TimeLimit:
             return
         passed = time.monotonic() - self.begun
         if self.sent is None and passed >= self.seconds:
-            # A process and its descendants.
-            pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-            everyone = {number: fields for number in pids if (fields := stat_of(number))}
-            family: ProcessStarts = {}
-            waiting = [process.pid]
-            while waiting:
-                number = waiting.pop()
-                if number in everyone and number not in family:
-                    family[number] = everyone[number][_BEGAN]
-                    waiting += [child for child, fields in everyone.items() if fields[_PARENT] == str(number)]
-            self.family = family
+            self.family = family_of(process.pid)
             self._send(signal.SIGTERM)
         elif self.sent is signal.SIGTERM and passed >= self.seconds + GRACE_S:
             self._send(signal.SIGKILL)
@@ -175,7 +187,7 @@ class TimeLimit:
     def _alive(self) -> list[int]:
         """Ids of the processes that are still the same and have not ended."""
         states = ((pid, began, stat_of(pid)) for pid, began in self.family.items())
-        return [pid for pid, began, fields in states if fields and fields[_BEGAN] == began and fields[0] != "Z"]
+        return [pid for pid, began, fields in states if fields and fields[BEGAN] == began and fields[0] != "Z"]
 
 
 class StandardInput:

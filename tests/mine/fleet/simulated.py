@@ -49,7 +49,7 @@ class Simulated:
         observed = tuple(self.observed(name, start_ns) for name in request.functions)
         return Measurement(request.number, "paths", start_ns, end_ns, 1.0, {}, observed, cost)
 
-    def pause_s(self, budget):
+    def pause_s(self, budget, request):
         return 0.0
 
     def spent(self):

@@ -36,9 +36,9 @@ def memory_mb(pid):
 class NeverCalled:
     """A process in whose measurements no function is called."""
 
-    experiment, program, presumed, alive, interrupted = MagicMock(), MagicMock(), 0.0, True, None
+    experiment, program, presumed, alive = MagicMock(), MagicMock(), 0.0, True
 
-    def __init__(self, *_):
+    def __init__(self, *_, **__):
         self.requests = []
 
     def measure(self, request):

@@ -13,7 +13,7 @@ from typing import Final
 
 from perflaw.errors import StoreError
 from perflaw.mine.attached import AttachedProcess
-from perflaw.mine.budget import Budget
+from perflaw.mine.budget import Budget, BudgetOf
 from perflaw.mine.fleet.client import ControllerClient
 from perflaw.mine.fleet.enrolment import Enrolment
 from perflaw.mine.fleet.spool import Spool
@@ -33,12 +33,15 @@ _LOOK_S: Final = 1.0
 class AttachedSource:
     """A running process. Use it as a context manager: at the end the process is as it was."""
 
-    def __init__(self, folder: Path, pid: int, tell: Tell) -> None:
-        """``folder`` is for recordings, each of which is removed when it was read. TargetError if it cannot be recorded."""
+    def __init__(self, folder: Path, pid: int, tell: Tell, of: BudgetOf = "throughput") -> None:
+        """``folder`` is for recordings, each of which is removed when it was read; ``of``: what budgets are a part of.
+
+        TargetError if it cannot be recorded.
+        """
         experiment = open_experiment("stub", folder)
         experiment.make()
-        self._process = AttachedProcess(experiment, pid, tell)
-        self._budget = Budget(pid, presumed=self._process.presumed)
+        self._process = AttachedProcess(experiment, pid, tell, samples_on=of == "throughput")
+        self._budget = Budget(pid, presumed=self._process.presumed, of=of)
         self._functions: dict[str, KnownFunction] = {}
         self._stacks: Counter[CallPath] = Counter()
         """Samples that were taken while functions were measured; the next measurement of samples has them."""
@@ -52,15 +55,17 @@ class AttachedSource:
     def __exit__(self, *error: object) -> None:
         self._process.__exit__(*error)
 
-    def pause_s(self, budget: float) -> float:
-        """See :class:`~perflaw.mine.fleet.stub.Source`."""
+    def pause_s(self, budget: float, request: Request) -> float:
+        """See :class:`~perflaw.mine.fleet.stub.Source`. Samples take nothing but perflaw's own time."""
         self._budget.target = budget
         self._budget.settle_window(self._functions)
+        if request.kind == "samples" and not self._budget.counts_own:
+            return 0.0
         return min(self._budget.pause_s(), _LOOK_S) if self._process.alive and self._budget.must_wait() else 0.0
 
     def measure(self, request: Request) -> Measurement | None:
         """See :class:`~perflaw.mine.fleet.stub.Source`."""
-        if not self._process.alive or self._process.interrupted is not None:
+        if not self._process.alive:
             return None
         if request.kind == "samples":
             samples = self._process.measure(request)

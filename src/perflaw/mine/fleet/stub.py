@@ -59,7 +59,7 @@ class Spending:
     end_ns: int
     """When the window ended, ns since 1970."""
     share: float
-    """Part of the CPU time that measuring took."""
+    """What counted against the budget, as a part of the process's CPU time."""
 
 
 class Source(Protocol):
@@ -72,8 +72,8 @@ class Source(Protocol):
     def measure(self, request: Request) -> Measurement | None:
         """Make a measurement; None if the process has ended. TargetError if it cannot be measured now."""
 
-    def pause_s(self, budget: float) -> float:
-        """How long nothing may be measured, so that measuring takes at most this part of the process's CPU time."""
+    def pause_s(self, budget: float, request: Request) -> float:
+        """How long this may not be measured yet, so that measuring takes at most the budget, a part of what is served."""
 
     def spent(self) -> list[Spending]:
         """What measuring took in the windows that are over since the last call."""
@@ -143,10 +143,9 @@ class Stub:
                 continue
             if self._spool.full:
                 break
-            if request.kind != "samples":
-                self._rest(instructions.budget)
-                if self._ends():
-                    return
+            self._rest(instructions.budget, request)
+            if self._ends():
+                return
             try:
                 measurement = self._source.measure(request)
                 failures = 0
@@ -157,7 +156,7 @@ class Stub:
                     raise
                 continue
             if measurement is None:
-                self._say(f"process {self._source.target.pid} has ended, or measuring it was ended")
+                self._say(f"process {self._source.target.pid} has ended")
                 self.stop()
                 return
             with self._changing:
@@ -173,10 +172,10 @@ class Stub:
         if not made:
             self._news.wait(1.0)
 
-    def _rest(self, budget: float) -> None:
-        """Measure nothing until the budget permits it."""
+    def _rest(self, budget: float, request: Request) -> None:
+        """Measure nothing until the budget permits what is requested."""
         budget = min(budget, self._budget or budget)
-        while (pause := self._source.pause_s(budget)) > 0 and not self._ends():
+        while (pause := self._source.pause_s(budget, request)) > 0 and not self._ends():
             self._stopped.wait(min(pause, 1.0))
 
     # ---- Speaking to the controller.

@@ -50,13 +50,14 @@ def journal_data(entries: Entries) -> Mapping[str, Any] | None:
 
 
 def spent_rows(entries: Entries) -> list[list[str]]:
-    """What was spent over time: from, probes in, measurements, CPU time of the program, part of it, what was changed."""
+    """What was spent over time, a row for each window; see :data:`SPENT_HEADS`."""
     return [
         [
             f"{one['start_s']:.0f} s",
             f"{one['probes_s']:.1f} s",
             str(one["measurements"]),
             f"{one['cpu_ns'] / 1e9:.1f} s",
+            f"{one['own_ns'] / 1e9:.1f} s" if "own_ns" in one else "",
             f"{100 * one['share']:.1f} %",
             "" if one["paired"] is None else f"{100 * one['paired']:+.1f} %",
             one["action"],
@@ -66,8 +67,10 @@ def spent_rows(entries: Entries) -> list[list[str]]:
     ]
 
 
-SPENT_HEADS = ("from", "probes in", "measured", "CPU time", "spent", "with probes", "change")
-"""Heads of :func:`spent_rows`. "With probes" compares CPU time for each unit of work with probes and without."""
+SPENT_HEADS = ("from", "probes in", "measured", "CPU time", "perflaw's", "spent", "with probes", "change")
+"""Heads of :func:`spent_rows`: when a window began, how long probes were in, measurements, CPU time of the program and of
+perflaw, what counts against the budget as a part of the former, CPU time for each unit of work with probes beyond that
+without, and what was changed to keep the budget."""
 
 
 def spent_text(entries: Entries, colour: bool) -> str:

@@ -54,7 +54,7 @@ function journalCard({ decisions, spent }) {
   const heads = ["at", "what", "of", "why", "utility", "cost", "found"];
   const rows = decisions.map(([at, what, names, why, utility, cost, found]) => [at, what, foreign(names), why, utility, cost, foreign(found)]);
   return card("How it was measured in the running program",
-    element("details", { open: true }, element("summary", null, "What was spent"), element("div", { class: "graph-scroll journal", tabindex: "0", role: "region", "aria-label": "What was spent" }, plainTable(mine.spent_heads, spent, [0, 1, 2, 3, 4, 5]))),
+    element("details", { open: true }, element("summary", null, "What was spent"), element("div", { class: "graph-scroll journal", tabindex: "0", role: "region", "aria-label": "What was spent" }, plainTable(mine.spent_heads, spent, [...Array(mine.spent_heads.length - 1).keys()]))),
     element("details", null, element("summary", null, counted(decisions.length, "decision")), element("div", { class: "graph-scroll journal", tabindex: "0", role: "region", "aria-label": "Decisions" }, plainTable(heads, rows, [4]))));
 }
 

@@ -1,0 +1,41 @@
+"""What a continuous check sends to receivers of metrics."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from perflaw.check.spec_calls import SpecOptions
+from perflaw.cli.live_checking import LiveOutputs, _LiveCheck
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.durations import total
+from perflaw.learn.paths.mine import mine
+from perflaw.types.specifications import MinedSpec, SpecFile
+from tests.check.spec_data import observed
+
+
+@pytest.fixture
+def check(tmp_path):
+    known = observed(1, functions=("db.load",))["db.load", "time"]
+    file = SpecFile((MinedSpec(mine(known, MiningOptions(), 0)),))
+    outputs = LiveOutputs(False, False, None, str(tmp_path / "m.json"))
+    return _LiveCheck(file, None, None, SpecOptions(), outputs)
+
+
+def test_durations_are_sums_since_the_check_began_that_contain_each_call_once(check, tmp_path):
+    """Receivers take a sum that shrinks, or that begins later than before, for another program's."""
+    window = observed(2, runs=3, functions=("db.load",))
+    told = []
+    for runs in (["0001"], ["0002"], ["0003"]):  # the window holds all three rounds each time
+        check._add(window, runs)
+        check._send()
+        metric = json.loads((tmp_path / "m.json").read_text())["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]
+        points = metric["exponentialHistogram"]["dataPoints"]
+        told.append((sum(int(one["count"]) for one in points), {one["startTimeUnixNano"] for one in points}))
+    calls = [
+        sum(total(histogram) for histogram in one.paths.values()) for one in window["db.load", "time"].observations
+    ]
+    counts, starts = zip(*told, strict=True)
+    assert list(counts) == [sum(calls) // 3 * rounds for rounds in (1, 2, 3)]
+    assert len(set.union(*starts)) == 1

@@ -11,6 +11,7 @@ os.environ.pop("COLUMNS", None)  # texts are compared at the usual width
 import contextlib
 import fcntl
 import io
+import math
 import shutil
 import signal
 import subprocess
@@ -25,10 +26,13 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 
+from perflaw.api import kept
 from perflaw.cli.main import main
 from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.tables import read_tables
+
+kept.MIN_LEARNING_S = math.inf  # each test learns its laws itself
 
 PROGRAMS = Path(__file__).parent / "programs"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -5,8 +5,9 @@ A twin has the laws with intervals, their runs, and how these differ from the la
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,20 +92,41 @@ def learn_experiment(
 ) -> LearntExperiment:
     """Learn the laws of an experiment's recordings except those in ``without``, or of the runs named, in the metric named.
 
+    What was learnt before from the same recordings in the same way is read from the cache.
     Without ``calls`` only the laws of runs are learnt where a table shows these alone. Laws of a call are learnt of
     functions with the ``least_share`` of the cost. UsageError if no run is left.
     """
+    from perflaw.api.kept import MIN_LEARNING_S, Kept
     from perflaw.api.reading import read_recordings
+
+    recordings = read_recordings(experiment, runs, without)
+    if not recordings:
+        why = "every run of it is to be checked"
+        raise UsageError(f"{experiment}: no run is left to learn from", why, "perflaw record -- python app.py")
+    kept = Kept(recordings, (metric_name, list(at.items()) if at else None, paper, calls, least_share))
+    if known := kept.read():
+        return LearntExperiment(recordings, *known)
+    begun = time.monotonic()
+    learnt = _learn(recordings, at, metric_name, paper, calls, least_share)
+    if time.monotonic() - begun >= MIN_LEARNING_S:
+        kept.keep([getattr(learnt, field.name) for field in fields(learnt)[1:]])
+    return learnt
+
+
+def _learn(
+    recordings: Sequence[Recording],
+    at: Mapping[str, float] | None,
+    metric_name: str,
+    paper: bool,
+    calls: bool,
+    least_share: float,
+) -> LearntExperiment:
     from perflaw.learn.annotations import AnnotationOptions, annotate
     from perflaw.learn.program import RunLaws, forecast_program, growth_sources, learn_program, outlook
     from perflaw.learn.series.series import without_garbage_collection
     from perflaw.store.evidence import find_metric, gather
     from perflaw.store.program import read_program
 
-    recordings = read_recordings(experiment, runs, without)
-    if not recordings:
-        why = "every run of it is to be checked"
-        raise UsageError(f"{experiment}: no run is left to learn from", why, "perflaw record -- python app.py")
     metric = find_metric(recordings, metric_name)
     clocks = [one.run.clock for one in recordings] if metric.unit == "ns" else []
     quantum = max([1.0, *(float(one.tick_ns) for one in clocks)])

@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "definitions.h"
 #include "functions.h"
 #include "module.h"
 
@@ -38,19 +37,10 @@ static PyObject *settings_dict(const char *settings) {
     return dict;
 }
 
-/* Tell the recorder why nothing is recorded, where it looks for the definitions of this process. */
-static void report(const char *spool, const char *why) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%d-0", spool, getpid());
-    if (mkdir(path, 0700)) return;
-    snprintf(path, sizeof path, "%s/%d-0/definitions", spool, getpid());
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    Text line = definition_begin("failed");
-    definition_add_text(&line, why);
-    text_add_word(&line, ")\n");
-    if (file >= 0 && write(file, line.data, line.length) < 0) errno = 0; /* the recorder sees that nothing begins */
-    if (file >= 0) close(file);
-    text_free(&line);
+/* Tell the recorder why nothing is recorded. */
+static void fail(AttachRequest *request, const char *why) {
+    snprintf(request->message, 4096, "%s", why);
+    __atomic_store_n(&request->has_failed, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- the recording ---- */
@@ -64,8 +54,8 @@ static int interpreter_runs(void) {
 }
 
 /* Begin the recording. Gives its number in this process; 0 if there is none, which the recorder is told. */
-static uint32_t begin(const char *settings) {
-    const char *spool = value_of(settings, "PERFLAW_TARGET_SPOOL"), *obstacle = "its interpreter is not running";
+static uint32_t begin(AttachRequest *request) {
+    const char *settings = request->settings, *obstacle = "its interpreter is not running";
     uint32_t begun = 0;
     if (interpreter_runs()) {
         PyGILState_STATE held = PyGILState_Ensure();
@@ -79,7 +69,7 @@ static uint32_t begin(const char *settings) {
         if (collects) PyGC_Enable();
         PyGILState_Release(held);
     }
-    if (obstacle) report(spool, obstacle);
+    if (obstacle) fail(request, obstacle);
     return begun;
 }
 
@@ -114,15 +104,15 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     int file = open(lock, O_RDONLY | O_CLOEXEC);
     struct stat about;
     if (file < 0 || fstat(file, &about)) {
-        report(value_of(request->settings, "PERFLAW_TARGET_SPOOL"), "its user cannot read the folder of the recording");
-    } else {
-        uint32_t begun = begin(request->settings);
-        munmap(request, request->size);
-        request = NULL;
-        if (begun) wait_for_recorder(file);
-        close_own(file, &about);
-        if (begun) end(begun);
+        fail(request, "its user cannot read the folder of the recording");
+        return NULL;
     }
-    if (request) munmap(request, request->size);
+    uint32_t begun = begin(request);
+    if (begun) {
+        munmap(request, request->size);
+        wait_for_recorder(file);
+    }
+    close_own(file, &about);
+    if (begun) end(begun);
     return NULL;
 }

@@ -12,8 +12,9 @@
 /* The head of the mapping that the recorder made for the new thread: its layout is also in injection.py. */
 typedef struct AttachRequest {
     uint64_t size;       /* of the mapping, which perflaw_attach unmaps */
-    uint64_t has_failed; /* whether the extension could not be loaded; written by the code in the mapping */
+    uint64_t has_failed; /* 1 if the extension could not be loaded or records nothing; the mapping stays then */
     const char *settings; /* name, value, name, value, and so on, each with a zero byte behind it; then an empty name */
+    char *message;        /* why it has failed: room for 4096 bytes */
 } AttachRequest;
 
 /* The body of the new thread. Cost: the GIL is held for about a millisecond at the begin, and at the end. */

@@ -114,12 +114,15 @@ static PyObject *evaluate(PyThreadState *state, Frame *frame, int throws) {
 
 /* Before 3.11.4 the interpreter evaluates calls of `__getitem__` itself where `x[i]` was specialised for it (CPython issue
  * 104405), and we do not hear of them. It specialises no `x[i]` for a function whose version takes more than 16 bits. */
-static void prevent_specialised_items(PyObject *names) {
+static void prevent_specialised_item(PyFunctionObject *function) {
     static uint32_t version = 1u << 31; /* the interpreter counts its own from 1 on */
-    PyObject *found = names && PyDict_Check(names) ? PyDict_GetItemString(names, "__getitem__") : NULL;
-    if (!found || !PyFunction_Check(found)) return;
-    PyFunctionObject *function = (PyFunctionObject *)found;
     if (function->func_version <= UINT16_MAX) function->func_version = version++;
+}
+
+/* The same for a namespace of a class. */
+static void prevent_specialised_items(PyObject *names) {
+    PyObject *found = names && PyDict_Check(names) ? PyDict_GetItemString(names, "__getitem__") : NULL;
+    if (found && PyFunction_Check(found)) prevent_specialised_item((PyFunctionObject *)found);
 }
 
 /* The same for all classes that are there already. */
@@ -137,8 +140,10 @@ static void prevent_specialised_items_of_all(void) {
     PyErr_Restore(type, value, trace);
 }
 
-/* Evaluate a frame; if it is a class's body, the class's `__getitem__` is there behind it. */
+/* Evaluate a frame; if it is a class's body, the class's `__getitem__` is there behind it. A function that becomes one in another
+ * way, by an assignment to a class or by `type(...)`, is known by its arguments when it is called first. */
 static PyObject *evaluate_bodies(PyThreadState *state, Frame *frame, int throws) {
+    if (frame->f_code->co_argcount == 2) prevent_specialised_item(frame->f_func);
     PyObject *names = frame->f_code->co_flags & CO_OPTIMIZED ? NULL : frame->f_locals;
     Py_XINCREF(names);
     PyObject *result = evaluate(state, frame, throws);

@@ -1,7 +1,11 @@
 """Recursion, generators, coroutines, exceptions and threads on the fake clock."""
 
+import sys
+
 import pytest
 
+from perflaw.record.doctor import pythons
+from perflaw.store.experiment import open_experiment
 from tests.conftest import PROGRAMS, costs_of
 
 pytestmark = pytest.mark.interpreter
@@ -43,3 +47,36 @@ def test_recursion_is_folded(recorded):
     [recording] = recorded("--clock", "fake", "--select", "shapes.fib", "--", PROGRAMS / "shapes.py")
     assert recording.run.nodes < 40
     assert max(row[5] for row in recording.tables()["calltree"]) <= 8
+
+
+ITEMS = """
+class Body:
+    def __getitem__(self, at): return at
+
+class Assigned: pass
+
+def item(self, at): return at
+
+Assigned.__getitem__ = lambda self, at: at
+Made = type("Made", (), {"__getitem__": item})
+
+def use(kind):
+    several = kind()
+    return sum(several[at] for at in range(1000))
+
+for kind in (Body, Assigned, Made):
+    use(kind)
+"""
+
+
+@pytest.mark.slow
+def test_items_are_calls_however_a_class_came_by_their_function(perflaw, tmp_path):
+    """CPython before 3.11.4 makes such calls without its frame evaluation function; each Python 3.11 here is tried."""
+    (tmp_path / "items.py").write_text(ITEMS)
+    affected = [python.path for python in pythons() if python.version.split(".")[:2] == ["3", "11"]]
+    for python in {sys.executable, *affected}:
+        perflaw("record", "-e", "items", "--", python, "items.py")
+    for recording in open_experiment("items", tmp_path).recordings():
+        counted = {name: calls for name, (calls, *_) in costs_of(recording).items()}
+        names = ("items.Body.__getitem__", "items.item", "items.<lambda>:9")
+        assert [counted.get(name) for name in names] == [1000, 1000, 1000]

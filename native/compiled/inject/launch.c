@@ -42,8 +42,9 @@ __attribute__((constructor)) static void begin(void) {
 
 /* The head of the mapping that the recorder made for the new thread; native/python/attach.h has the same. */
 typedef struct AttachRequest {
-    uint64_t size, has_failed; /* has_failed: 1 if the library was not loaded, 2 if it records already */
+    uint64_t size, has_failed; /* has_failed: 1 if the library was not loaded or records nothing, 2 if it records already */
     const char *settings;
+    char *message; /* why it has failed: room for 4096 bytes */
 } AttachRequest;
 
 enum { TAKE_BACK_US = 1000000, SETTLE_US = 10000000, PAUSE_US = 1000, FOLLOW_US = 20000 };
@@ -77,11 +78,11 @@ static int end_jumps(void) {
 }
 
 static const char *attach(void) {
-    if (!process_prepare()) return "the recording cannot begin";
+    if (!process_prepare()) return "there is no memory";
     jumps_number = 0;
     if (!begin_jumps()) return "cannot write to the spool";
     const char *trouble = modules_inject(setting("PERFLAW_TARGET_INJECT"), hand_over);
-    if (!begin_thread()) return "the recording cannot begin";
+    if (!begin_thread()) return recording.stop_reason ? recording.stop_reason : "it may not have memory or files for a recording";
     patches_rest();
     if (!trouble && !end_jumps()) trouble = "cannot write to the spool";
     return trouble;
@@ -145,7 +146,10 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     if (has_recorded) recording_turn(NOT_BEGUN);
     int file = open(setting("PERFLAW_TARGET_LOCK"), O_RDONLY | O_CLOEXEC);
     const char *trouble = attach();
-    if (trouble && process_begin()) define_failure(trouble);
+    if (trouble) {
+        snprintf(request->message, 4096, "%s", trouble);
+        __atomic_store_n(&request->has_failed, 1, __ATOMIC_RELEASE);
+    }
     if (!trouble) define_text("agent", has_recorded ? "used again: an earlier recording has loaded it" : "loaded for this recording");
     has_recorded = 1;
     if (!trouble && file >= 0) await_jumps(file);
@@ -162,7 +166,7 @@ __attribute__((visibility("default"))) void *perflaw_attach(AttachRequest *reque
     }
     process_forget();
     settings_take("");
-    munmap(request, request->size);
+    if (!trouble) munmap(request, request->size);
     __atomic_store_n(&is_used, 0, __ATOMIC_RELEASE);
     mirror_offer(COPY_IS_FREE, (uintptr_t)perflaw_attach, build);
     return NULL;

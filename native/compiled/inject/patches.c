@@ -1,6 +1,7 @@
 #include "patches.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -184,6 +185,26 @@ static char *put_patch(char *stub, const Given *given, const Patch *patch, const
     return code + patch->displaced;
 }
 
+static int write_through_kernel(const char *content, char *at, size_t size) {
+    int file = open("/proc/self/mem", O_WRONLY | O_CLOEXEC);
+    int written = file >= 0 && pwrite(file, content, size, (off_t)(uintptr_t)at) == (ssize_t)size;
+    if (file >= 0) close(file);
+    return written;
+}
+
+/* Some services let no memory become code that could be written before (systemd's MemoryDenyWriteExecute). There, other memory
+ * takes its place that is code from its beginning, which the kernel writes. */
+static int make_executable(char *at, size_t size) {
+    if (!mprotect(at, size, PROT_READ | PROT_EXEC)) return 1;
+    char *content = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (content == MAP_FAILED) return 0;
+    memcpy(content, at, size);
+    void *code = mmap(at, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    int made = code == at && write_through_kernel(content, at, size);
+    munmap(content, size);
+    return made;
+}
+
 /* Make the stubs that are missing. NULL, or why that cannot be. */
 static const char *make_stubs(const Given *given) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), size = page;
@@ -201,7 +222,7 @@ static const char *make_stubs(const Given *given) {
         to = put_patch(stub, given, patch, block);
         note_stub(given, patch, stub);
     }
-    return mprotect(block + page, size - page, PROT_READ | PROT_EXEC) ? "the system allows no new code" : NULL;
+    return make_executable(block + page, size - page) ? NULL : "the system allows no new code";
 }
 
 static Jump jump_to(const char *stub, const Given *given, const Patch *patch) {
@@ -320,7 +341,7 @@ int patches_start(void) {
     behind = put_stub(around, code, block);
     behind = put(behind, "\xff\x25\0\0\0", 6); /* jmp *0(%rip) */
     put(behind, &body, sizeof body);
-    if (mprotect(block, page, PROT_READ | PROT_EXEC)) return 0;
+    if (!make_executable(block, page)) return 0;
     recording.empty = (void (*)(void))code;
     recording.around_body = (long (*)(long))(around + STUB_CODE);
     return 1;

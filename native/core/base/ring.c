@@ -43,6 +43,8 @@ static int fill(Ring *ring, int file, uint32_t capacity) {
 
 const char *ring_obstacle(int error) {
     if (error == EMFILE || error == ENFILE) return "the program has used up its file descriptors (ulimit -n)";
+    if (error == ENOMEM) return "the program may have no more memory (ulimit -v)";
+    if (error == EFBIG) return "the program may write no file so large (ulimit -f)";
     if (error == ENOSPC) return "cannot write to the spool: the disk is full";
     return "cannot write to the spool: is the disk full?";
 }

@@ -31,6 +31,7 @@ from perflaw.record.attach.process import (
     other_machine,
     yama_refusal,
 )  # fmt: skip
+from perflaw.record.attach.seccomp import check_filters
 from perflaw.record.attach.stopping import WAITING, Unusable, seize, stopped_thread
 
 SYMBOL: Final = "perflaw_attach"
@@ -39,8 +40,8 @@ PATIENCE_S: Final = 5.0
 """Time in which a thread has to come to a place where it can be used."""
 _LIBC_FUNCTIONS: Final = {"pthread_create", "dlopen", "dlsym", "dlerror", "syscall"}
 _PAGE: Final = 4096
-_HEAD: Final = struct.Struct("<QQQ")
-"""``AttachRequest`` of native/python/attach.h: size, failure, settings."""
+_HEAD: Final = struct.Struct("<QQQQ")
+"""``AttachRequest`` of native/python/attach.h: size, failure, settings, message."""
 
 _RECORDS_ALREADY: Final = 2
 """``has_failed`` of a library that records already (native/compiled/inject/launch.c)."""
@@ -63,10 +64,10 @@ class NewThread:
     """How long the thread that created it was stopped."""
 
     def failure(self) -> str:
-        """Why it could not load the extension, in the words of the system's loader; empty as far as is known."""
+        """Why it could not load the extension, in the words of the system's loader, or records nothing; empty if not known."""
         # Of a process that is gone, nothing is known.
         with suppress(OSError), (Path("/proc") / str(self.pid) / "mem").open("rb", buffering=0) as memory:
-            _, failed, _ = _HEAD.unpack(os.pread(memory.fileno(), _HEAD.size, self.pages))
+            _, failed, *_ = _HEAD.unpack(os.pread(memory.fileno(), _HEAD.size, self.pages))
             if failed == _RECORDS_ALREADY:
                 return "another recorder has begun at the same moment"
             if failed:
@@ -77,7 +78,7 @@ class NewThread:
 def refusal() -> tuple[str, str] | None:
     """Why processes of the same user cannot be attached to here, and the way out; None if they can. Tries it out."""
     if why := other_machine():
-        return why, "perflaw record -- python app.py"
+        return why, "perflaw record -- COMMAND"
     if os.geteuid() and (refused := yama_refusal()):
         return refused
     with subprocess.Popen(["sleep", "10"]) as process:
@@ -136,7 +137,8 @@ def _start_thread(program: Attachable, extension: Path, settings: Mapping[str, s
     functions = find_functions(program.pid, set(_LIBC_FUNCTIONS))
     if missing := sorted(_LIBC_FUNCTIONS - functions.keys()):
         why = f"its C library has no function {missing[0]} (is it linked statically?)"
-        raise TargetError(f"process {program.pid}", why, "perflaw record -- python app.py")
+        raise TargetError(f"process {program.pid}", why, "perflaw record -- COMMAND")
+    check_filters(program.pid)
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for thread in _threads(program.pid):
@@ -177,11 +179,12 @@ def _use(
         with stopped.kept():
             gate = stopped.find_syscall(functions["syscall"])
             size = len(layout_at(0).image)
-            pages = stopped.syscall(gate, _MMAP, 0, size, _READ_WRITE, _PRIVATE_ANONYMOUS, -1 & 2**64 - 1, 0)
+            # Memory that is code from its beginning, because some services let no other become code.
+            pages = stopped.syscall(gate, _MMAP, 0, size, _READ_EXECUTE, _PRIVATE_ANONYMOUS, -1 & 2**64 - 1, 0)
             layout = layout_at(pages)
-            stopped.write(pages, layout.image)
             try:
-                stopped.syscall(gate, _MPROTECT, layout.code, _PAGE, _READ_EXECUTE)
+                stopped.write(pages, layout.image)
+                stopped.syscall(gate, _MPROTECT, pages, layout.code - pages, _READ_WRITE)
                 error = stopped.call(layout.code)
             except TargetError:
                 stopped.syscall(gate, _MUNMAP, pages, size)
@@ -267,6 +270,6 @@ def _layout(
         body = (
             b"\xf3\x0f\x1e\xfa\x48\xb8" + struct.pack("<Q", loaded) + b"\xff\xe0"
         )  # endbr64; mov rax, loaded; jmp rax
-    head = _HEAD.pack(code + _PAGE - pages, 0, given)
+    head = _HEAD.pack(code + _PAGE - pages, 0, given, message)
     data = (head + bytes(strings)).ljust(code - pages, b"\0")
     return _Layout(data + (create.ljust(64, b"\xcc") + body).ljust(_PAGE, b"\xcc"), code, message)

@@ -52,6 +52,8 @@ from perflaw.record.unfinished import RunClaim
 from perflaw.record.writer import Writer
 from perflaw.store.experiment import Experiment, discard
 
+CHANGED: Final = "changed code: another perflaw records them, or a debugger or sanitizer has changed them"
+"""Why no jump to a function was prepared."""
 PREPARE_S: Final = 300.0
 """Time in which the code has to be prepared, which waits for nothing but what was not foreseen."""
 
@@ -108,6 +110,7 @@ def record_native(
                     thread = start_thread(program, library, given, agent)
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
+                    _refuse_changed(tracer, program.pid, set(patching.rows["address"].tolist()))
                     patching.enable()
                     _refuse(tracer, program.pid, patching.left_out)
                     (spool / "written").touch()  # from now on what the jumps lead to records
@@ -139,6 +142,24 @@ def _refuse(tracer: HooksTracer, pid: int, addresses: Sequence[int]) -> None:
         if at >= 0:
             base, module = places[at]
             tracer.answerer.injection.refuse(module.resolve(), {address - base: NEVER_LEFT})
+
+
+def _refuse_changed(tracer: HooksTracer, pid: int, prepared: set[int]) -> None:
+    """Say of functions whose code is not as in the file, so that no jump was prepared, that they are not recorded.
+
+    TargetError if that holds for all.
+    """
+    injection, changed = tracer.answerer.injection, False
+    places = {Path(name).resolve(): base for name, base in mapped_files(pid).items()}
+    if injection:
+        for module in injection.modules & places.keys():
+            offsets = {offset for offset in injection.chosen(module) if places[module] + offset not in prepared}
+            injection.refuse(module, dict.fromkeys(offsets, CHANGED))
+            changed = changed or bool(offsets)
+    if changed and not prepared:
+        raise TargetError(
+            f"process {pid}", f"all chosen functions have {CHANGED}", f"pgrep -a perflaw; perflaw attach {pid}"
+        )
 
 
 def _jumps(reader: HooksReader, spool: Path, pid: int) -> NDArray[np.void]:

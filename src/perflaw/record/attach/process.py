@@ -23,7 +23,7 @@ _MACHINE: Final = "EM_X86_64"
 _LIBC: Final = ("libc.", "libc-", "ld-musl", "libpthread", "libdl")
 """Beginnings of the names of the files in which a C library has its functions; the first that has one counts."""
 _DELETED: Final = " (deleted)"
-_LIST: Final = "pgrep -a python"
+_LIST: Final = "ps -ef"
 YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 """Says which processes may be traced; it does not exist on systems without Yama."""
 
@@ -93,7 +93,7 @@ def running_program(pid: int) -> RunningProgram:
     """The program of a process; TargetError if it cannot be recorded, as far as that is known without touching it."""
     what = f"process {pid}"
     if why := other_machine():
-        raise TargetError(what, why, "perflaw record -- python app.py")
+        raise TargetError(what, why, "perflaw record -- COMMAND")
     _check_state(pid, what)
     _check_owner(pid, what)
     try:
@@ -138,7 +138,7 @@ def native_program(pid: int) -> NativeProgram | None:
     _check_owner(pid, what)
     with open_elf(inside(pid, str(executable))) as elf:
         if elf is None or elf.file["e_machine"] != _MACHINE:
-            raise TargetError(what, f"it runs code of another machine than this ({executable})", "uname -m")
+            raise _foreign(what, elf, executable)
         if not elf.is_dynamic:
             raise TargetError(what, "it is linked statically, so no library can be loaded", "link it without -static")
         shift = _shift(elf, files.get(str(executable), 0))
@@ -147,6 +147,13 @@ def native_program(pid: int) -> NativeProgram | None:
         ]
     place = Place(shift + code[0]["p_vaddr"], code[0]["p_filesz"]) if code else Place(0, 0)
     return NativeProgram(pid, _command_line(pid), executable, place)
+
+
+def _foreign(what: str, elf: Elf | None, executable: Path) -> TargetError:
+    """The error of a program that is not one for x86-64."""
+    if elf and elf.file.elfclass == 32:
+        return TargetError(what, f"it is a 32-bit program ({executable})", "build it for x86-64 (without -m32)")
+    return TargetError(what, f"it runs code of another machine than this ({executable})", f"file {executable}")
 
 
 def other_machine() -> str:
@@ -176,8 +183,7 @@ def _check_state(pid: int, what: str) -> None:
             why = "it runs in another namespace of processes (a container), where this one has no number"
             raise TargetError(what, why, "install perflaw there and attach from inside")
     if tracer := tracer_of(pid):
-        why = f"process {tracer} traces it already (a debugger, strace?)"
-        raise TargetError(what, why, f"ps -p {tracer}")
+        raise _traced(pid, tracer)
 
 
 def _check_owner(pid: int, what: str) -> None:
@@ -198,8 +204,15 @@ def tracer_of(pid: int) -> int:
     return 0
 
 
-def not_permitted(pid: int) -> TargetError:
-    """Why the kernel refuses access to a process, in words."""
+def _traced(pid: int, tracer: int) -> TargetError:
+    why = f"process {tracer} traces it already (a debugger, strace?)"
+    return TargetError(f"process {pid}", why, f"ps -p {tracer}")
+
+
+def not_permitted(pid: int, thread: int = 0) -> TargetError:
+    """Why the kernel refuses access to a process, or to a thread of it, in words."""
+    if tracer := tracer_of(thread or pid):
+        return _traced(pid, tracer)
     return TargetError(f"process {pid}", *(yama_refusal() or NO_PTRACE))
 
 
@@ -286,7 +299,7 @@ def _evaluation(pid: int, what: str, executable: Path) -> Place:
     image = inside(pid, str(executable))
     with open_elf(image) as elf:
         if elf and elf.file["e_machine"] != _MACHINE:
-            raise TargetError(what, f"it runs code of another machine ({elf.file['e_machine']})", "uname -m")
+            raise _foreign(what, elf, executable)
     libraries = [path for path in files if Path(path).name.startswith("libpython3")]
     for path in (*libraries, str(executable)):
         if path.endswith(_DELETED):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ _RED_ZONE: Final = 128
 
 _SEIZE, _INTERRUPT, _DETACH, _CONT, _SINGLESTEP, _GETREGS, _SETREGS = 0x4206, 0x4207, 17, 7, 9, 12, 13
 _GETREGSET, _SETREGSET, _GETSIGMASK, _SETSIGMASK = 0x4204, 0x4205, 0x420A, 0x420B
+_SECCOMP_GET_FILTER: Final = 0x420C
 _XSTATE: Final = 0x202
 """NT_X86_XSTATE: the floating-point and vector registers."""
 _WALL: Final = 0x40000000
@@ -80,7 +82,7 @@ def _seize(pid: int, thread: int) -> None:
     except ProcessLookupError as error:
         raise Unusable from error
     except PermissionError as error:
-        raise not_permitted(pid) from error
+        raise not_permitted(pid, thread) from error
 
 
 def _ask_to_stop(thread: int) -> None:
@@ -208,7 +210,7 @@ class StoppedThread:
         code = self.read(function.address, min(function.size or 64, 256))
         if _SYSCALL not in code:
             why = "its C library's function syscall is not as expected"
-            raise TargetError(f"process {self.pid}", why, "perflaw record -- python app.py")
+            raise TargetError(f"process {self.pid}", why, "perflaw record -- COMMAND")
         return function.address + code.index(_SYSCALL)
 
     def syscall(self, gate: int, number: int, *arguments: int) -> int:
@@ -219,7 +221,7 @@ class StoppedThread:
         result = self._registers().rax
         if result > 2**64 - _PAGE:
             why = f"it may not have memory for code: {os.strerror(2**64 - result)}"
-            raise TargetError(f"process {self.pid}", why, "perflaw record -- python app.py")
+            raise TargetError(f"process {self.pid}", why, "perflaw record -- COMMAND")
         return int(result)
 
     def call(self, code: int) -> int:
@@ -246,6 +248,15 @@ class StoppedThread:
             raise ProcessLookupError
         if status >> 16 == 0 and os.WSTOPSIG(status) != _SIGTRAP:
             self.signal = os.WSTOPSIG(status)
+
+    def seccomp_filters(self) -> list[bytes] | None:
+        """Its filters of system calls, each the instructions of a classic BPF program; None if the kernel does not tell."""
+        filters: list[bytes] = []
+        while (count := _libc.ptrace(_SECCOMP_GET_FILTER, self.thread, len(filters), None)) > 0:
+            program = ctypes.create_string_buffer(8 * count)
+            _libc.ptrace(_SECCOMP_GET_FILTER, self.thread, len(filters), program)
+            filters.append(program.raw)
+        return filters if ctypes.get_errno() == errno.ENOENT else None
 
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the process."""

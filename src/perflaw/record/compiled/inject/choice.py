@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -68,6 +68,11 @@ class Injection:
     def scope(self) -> str:
         """``program`` or ``libraries``."""
         return LIBRARIES if self.globs.select and not self.only_program else PROGRAM
+
+    @property
+    def modules(self) -> Set[Path]:
+        """Files of which functions were chosen."""
+        return self._patched.keys()
 
     def table(self, module: Path) -> bytes:
         """The table of patches for a loaded file."""

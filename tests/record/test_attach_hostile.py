@@ -10,9 +10,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from perflaw.errors import TargetError
+from perflaw.record.attach import injection, patching
 from perflaw.record.attach.native_session import record_native
 from perflaw.record.attach.process import native_program
 from perflaw.record.attach.seccomp import action
@@ -160,6 +162,28 @@ def test_a_program_of_which_a_debugger_traces_one_thread_is_refused(confined: Pa
             tracer.stdout.readline()
             refused(tmp_path, process.pid, f"process {tracer.pid} traces it already")
             tracer.communicate("\n")
+
+
+def test_a_thread_that_has_ended_is_not_taken_for_the_program(
+    confined: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    monkeypatch.setattr(injection, "_threads", lambda pid: iter([ended.pid, pid]))
+    with running(confined) as process:
+        program = native_program(process.pid)
+        assert program
+        record_native(open_experiment("default", tmp_path), program, RecordSettings(), {}, 0.2)
+    [recording] = recordings(tmp_path)
+    assert calls(recording)["leaf"] > 0
+
+
+def test_only_where_a_handler_returns_a_function_is_left_out() -> None:
+    """The kernel puts flags and segments behind the place; what is a place of code by chance has none."""
+    place, flags, segments = 0x401003, 0x246, 0x002B000000000033
+    words = np.array([place, 0, place, 0x244, segments, place, flags, segments, place, flags], np.int64)
+    assert patching._interrupted_places(words).tolist() == [place]
+    assert not len(patching._interrupted_places(np.array([place], np.int64)))
 
 
 def test_a_program_of_32_bits_is_refused(tmp_path: Path) -> None:

@@ -172,7 +172,10 @@ def _use(
 ) -> NewThread:
     """Have this thread create the new one; Unusable if it is at another place."""
     # The new thread gets the policy of the one that creates it, but of its priority only what is usual.
-    is_usual = os.getpriority(os.PRIO_PROCESS, thread) == 0
+    try:
+        is_usual = os.getpriority(os.PRIO_PROCESS, thread) == 0
+    except ProcessLookupError as gone:
+        raise Unusable from gone
     with urgent(), hastened([thread] if is_usual else []), stopped_thread(program.pid, thread) as stopped:
         if not stopped.is_between_calls(program.evaluation):
             raise Unusable

@@ -151,11 +151,11 @@ def _refuse_changed(tracer: HooksTracer, pid: int, prepared: set[int]) -> None:
     """
     injection, changed = tracer.answerer.injection, False
     places = {Path(name).resolve(): base for name, base in mapped_files(pid).items()}
-    if injection:
-        for module in injection.modules & places.keys():
-            offsets = {offset for offset in injection.chosen(module) if places[module] + offset not in prepared}
-            injection.refuse(module, dict.fromkeys(offsets, CHANGED))
-            changed = changed or bool(offsets)
+    for module, wanted in injection.wanted.items() if injection else ():
+        missing = {at for at in wanted if places[module] + at not in prepared} if module in places else set()
+        if injection and missing:
+            injection.refuse(module, dict.fromkeys(missing, CHANGED))
+            changed = True
     if changed and not prepared:
         raise TargetError(
             f"process {pid}", f"all chosen functions have {CHANGED}", f"pgrep -a perflaw; perflaw attach {pid}"

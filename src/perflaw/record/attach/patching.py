@@ -31,6 +31,8 @@ _PAGES: Final = 1024
 """Pages of code that are changed while the threads are stopped once: about 3 ms."""
 _TRIES, _PAUSE_S, _MAX_PAUSE_S = 20, 0.005, 1.0
 """A function in whose first instructions, or loop back to them, a thread is is tried again so often, after these times."""
+_CODE_SEGMENT, _FLAG_BITS = 0x33, 22
+"""Of user programs on x86-64: the segment of code, and bits of the flags, of which the second is always set."""
 _MAX_STACK: Final = 1 << 24
 """Bytes of a thread's stack that are searched for such functions."""
 
@@ -123,7 +125,7 @@ class Patching:
         sizes, found = np.maximum(self.rows["size"], loops), np.zeros(len(first), np.bool_)
         spans = [span for span, rights in _mappings(self.pid) if "w" in rights]
         places = np.array([thread.place() for thread in threads], np.int64)
-        for words in (places, *(_stack_words(thread, memory, spans) for thread in threads)):
+        for words in (places, *(_interrupted_places(_stack_words(thread, memory, spans)) for thread in threads)):
             near = words[(words >= first[0]) & (words < first[-1] + sizes[-1])]
             at = np.searchsorted(first, near, "right") - 1
             inside = near - first[at]
@@ -183,6 +185,17 @@ def _stack_words(thread: StoppedThread, memory: int, spans: list[range]) -> NDAr
                 content = os.pread(memory, min(span.stop - low, _MAX_STACK), low)
                 return np.frombuffer(content[: len(content) // 8 * 8], "<i8")
     return np.empty(0, np.int64)
+
+
+def _interrupted_places(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places among the words of a stack where signal handlers return to.
+
+    Behind such a place, the kernel has put the flags and the code segment (``struct sigcontext``). Words that functions have
+    left there, which may happen to be places too, have none behind them.
+    """
+    place, flags, segment = words[:-2], words[1:-1], words[2:]
+    is_returned_to = (segment & 0xFFFF == _CODE_SEGMENT) & (flags & 2 != 0) & (flags >> _FLAG_BITS == 0)
+    return np.asarray(place[is_returned_to], np.int64)
 
 
 def _let_run(pid: int) -> None:

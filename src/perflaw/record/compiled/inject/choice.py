@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -58,6 +58,8 @@ class Injection:
     """Whether libraries have none of them, so that nobody has to look."""
     by: str = "injected code"
     """What records them, in words."""
+    wanted: dict[Path, set[int]] = field(default_factory=dict)
+    """Each file of which functions were chosen → their offsets."""
     _refused: dict[str, list[str]] = field(default_factory=dict)
     """Reason → names of functions."""
     _patched: Counter[Path] = field(default_factory=Counter)
@@ -68,11 +70,6 @@ class Injection:
     def scope(self) -> str:
         """``program`` or ``libraries``."""
         return LIBRARIES if self.globs.select and not self.only_program else PROGRAM
-
-    @property
-    def modules(self) -> Set[Path]:
-        """Files of which functions were chosen."""
-        return self._patched.keys()
 
     def table(self, module: Path) -> bytes:
         """The table of patches for a loaded file."""
@@ -97,6 +94,7 @@ class Injection:
             refusals |= dict.fromkeys(patches.loops, _CANCELLED)
             wanted -= patches.loops
         if module not in self._patched:
+            self.wanted[module] = wanted
             self._patched[module] = len(wanted)
             for offset, reason in refusals.items():
                 if self.globs.wants(named[offset][1]):

@@ -62,16 +62,19 @@ class Patching:
 
     def _write(self, column: Literal["jump", "original"]) -> None:
         """Stop the threads several times for a short while, rather than once for long."""
-        batches = self._batches()
-        for batch in batches:
-            for last in (*[False] * (_TRIES - 1), True):
-                if batch._try_to_write(column, last):
+        written = [np.empty(0, JUMP)]
+        for batch in self._batches():
+            for _ in range(_TRIES):
+                rest = batch._try_to_write(column)
+                written.append(batch.rows)
+                batch.rows = rest
+                if not len(rest):
                     break
                 _let_run(self.pid)
+            self.left_out += batch.rows["address"].tolist()
             if batch.stopped_ms > self.stopped_ms:
                 self.stopped_ms, self.gathering_ms = batch.stopped_ms, batch.gathering_ms
-        self.rows = np.concatenate([np.empty(0, JUMP), *(batch.rows for batch in batches)])
-        self.left_out += [address for batch in batches for address in batch.left_out]
+        self.rows = np.sort(np.concatenate(written), order="address")
 
     def _batches(self) -> list[Patching]:
         """The jumps in batches of which each changes so many pages at most."""
@@ -81,31 +84,29 @@ class Patching:
         breaks = np.flatnonzero(np.diff(pages // _PAGES)) + 1
         return [Patching(self.pid, rows) for rows in np.split(self.rows, breaks)]
 
-    def _try_to_write(self, column: Literal["jump", "original"], last: bool) -> bool:
-        """Whether it is done. If it is the last try, functions that a thread is in stay as they are."""
+    def _try_to_write(self, column: Literal["jump", "original"]) -> NDArray[np.void]:
+        """The rows that a thread is in the functions of, which stay as they are; the others are left, and are written."""
         with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as file, urgent():
             memory = file.fileno()
             prepared = self._prepared(memory, column)
             with all_stopped(self.pid) as stop:
-                is_done = self._change(column, stop.threads, memory, prepared, last)
+                rest = self._change(column, stop.threads, memory, prepared)
         if stop.lasted_ms > self.stopped_ms:
             self.stopped_ms, self.gathering_ms = stop.lasted_ms, stop.gathering_ms
-        return is_done
+        return rest
 
     def _change(
         self, column: str, threads: list[StoppedThread], memory: int,
-        prepared: list[tuple[NDArray[np.void], bytes, bytes]], last: bool,
-    ) -> bool:  # fmt: skip
+        prepared: list[tuple[NDArray[np.void], bytes, bytes]],
+    ) -> NDArray[np.void]:  # fmt: skip
         """:meth:`_try_to_write` while the threads are stopped."""
+        rest = self.rows[:0]
         if column == "jump":
             for thread in threads:
                 self._leave(thread)
             interrupted = self._interrupted(threads, memory)
             if interrupted.any():
-                if not last:
-                    return False
-                self.left_out += self.rows["address"][interrupted].tolist()
-                self.rows = self.rows[~interrupted]
+                self.rows, rest = self.rows[~interrupted], self.rows[interrupted]
                 prepared = self._prepared(memory, column)
         for part, before, block in prepared:
             first = int(part["address"][0])
@@ -113,7 +114,7 @@ class Patching:
                 if os.pread(memory, len(before), first) != before:  # something else changed code meanwhile
                     _, block = self._changed(memory, part, column)
                 os.pwrite(memory, block, first)
-        return True
+        return rest
 
     def _interrupted(self, threads: list[StoppedThread], memory: int) -> NDArray[np.bool_]:
         """The functions in which a thread would come to within a jump, or take a turn of a loop for a call.

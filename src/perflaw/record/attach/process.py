@@ -182,8 +182,10 @@ def _check_state(pid: int, what: str) -> None:
         if not Path(f"/proc/{pid}/ns/pid").samefile("/proc/self/ns/pid"):
             why = "it runs in another namespace of processes (a container), where this one has no number"
             raise TargetError(what, why, "install perflaw there and attach from inside")
-    if tracer := tracer_of(pid):
-        raise _traced(pid, tracer)
+    with suppress(OSError):  # as above
+        for task in Path(f"/proc/{pid}/task").iterdir():  # a debugger may trace some of its threads only
+            if tracer := tracer_of(int(task.name)):
+                raise _traced(pid, tracer)
 
 
 def _check_owner(pid: int, what: str) -> None:

@@ -120,11 +120,16 @@ def all_stopped(pid: int) -> Iterator[Stop]:
     with ExitStack() as stack:
         while new := _threads(pid) - known:
             known |= new
-            seized = []
+            seized, refused = list[int](), None
             for thread in new:
-                with suppress(Unusable):  # it has ended
+                try:
                     _seize(pid, thread)
                     seized.append(thread)
+                except Unusable:  # it has ended
+                    continue
+                except TargetError as error:
+                    refused = error
+                    break
             begun = begun or time.perf_counter()
             for thread in seized:
                 _ask_to_stop(thread)
@@ -132,6 +137,8 @@ def all_stopped(pid: int) -> Iterator[Stop]:
                 for thread in seized:
                     with suppress(Unusable):
                         stop.threads.append(stack.enter_context(stopped_thread(pid, thread, is_asked=True)))
+            if refused:  # those that were seized go on when the stack is left
+                raise refused
         stop.gathering_ms = (time.perf_counter() - begun) * 1e3
         yield stop
     stop.lasted_ms = (time.perf_counter() - begun) * 1e3

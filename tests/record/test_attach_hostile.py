@@ -164,9 +164,8 @@ def test_a_program_of_which_a_debugger_traces_one_thread_is_refused_and_goes_on(
             words = f"process {tracer.pid} traces it already"
             with pytest.raises(TargetError, match=words):
                 native_program(process.pid)
-            for _ in range(
-                5
-            ):  # it may also come while the threads are being stopped, and none of them must stay stopped
+            # It may also come while the threads are being stopped, and none of them must stay stopped.
+            for _ in range(5):
                 with pytest.raises(TargetError, match=words), all_stopped(process.pid):
                     pass
                 assert not tracer_of(process.pid)

@@ -1,5 +1,7 @@
 """Labels, extraction, merging, ordering and trimming of patterns; nothing depends on the order of input."""
 
+import inspect
+import sys
 from dataclasses import replace
 from itertools import permutations
 
@@ -271,12 +273,12 @@ def test_variance_is_followed_down_a_deep_call_tree():
     assert segment.net == len(costs) * sum(cost * cost for cost in costs) - sum(costs) ** 2
 
 
-def chain(start, depth, twins_at=-1):
+def chain(start, depth, twins_at=-1, site=1):
     """A pattern in which each vertex has one child, and the one at a depth two of the same function."""
     below = ()
     for level in reversed(range(depth)):
         order = start + level
-        first = replace(leaf([1], order, function=level), children=below)
+        first = replace(leaf([site], order, function=level), children=below)
         below = (first, leaf([2], order + DEEP, function=level)) if level == twins_at else (first,)
     return below[0]
 
@@ -287,6 +289,18 @@ def test_deep_patterns_are_merged_within_and_with_each_other():
     vertices = list(merged.walk())
     assert len(vertices) == DEEP
     assert [len(vertex.members) for vertex in vertices] == [2] * DEEP
+
+
+def test_patterns_that_only_come_to_stand_side_by_side_by_merging_are_merged_at_any_depth():
+    """Nothing below corresponds at first: each merge puts two vertices right below side by side, which merge then."""
+    depth, limit = 100, sys.getrecursionlimit()
+    patterns = [chain(0, depth), chain(depth, depth, site=2)]
+    sys.setrecursionlimit(len(inspect.stack()) + depth)
+    try:
+        [merged] = Merger({}, 1.0).merge(patterns)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert [len(vertex.members) for vertex in merged.walk()] == [2] * depth
 
 
 def test_costs_by_cpu_leave_waiting_out():

@@ -69,9 +69,8 @@ def mine_running(
             except TargetError as error:
                 if not (status := started.poll() if started else None):
                     raise
-                note(
-                    f"{error.what}: {error.why}"
-                )  # the program failed before it could be measured: its status says more
+                # The program failed before it could be measured: its status says more.
+                note(f"{error.what}: {error.why}")
                 return Mined(status, learnt)
             account = Budget(known, budget, process.presumed, of=budget_of, own_before_ns=own_ns)
             learnt += _measure(target, process, account, started, lambda: relay.received or time.monotonic() > deadline)
@@ -88,14 +87,17 @@ def mine_running(
             time.sleep(_LOOK_S)
         status = started.returncode if started else 0
         if not learnt and not status:
-            why = "it was idle, ended or was left before a function was known to be hot and had been timed"
-            if account.counts_own:
-                why += ", or the budget did not yet pay for perflaw's own CPU time"
-            if chosen := busiest_child(known):
-                why = f"process {chosen}, which it has started, has used more CPU time"
-            chosen = chosen or known
+            child = busiest_child(known)
+            why = (
+                f"process {child}, which it has started, has used more CPU time"
+                if child
+                else "the budget did not yet pay for perflaw's own CPU time, or it was idle or ended"
+                if account.counts_own
+                else "it was idle, ended or was left before a function was known to be hot and had been timed"
+            )
+            busiest = child or known
             raise TargetError(
-                f"process {known}: nothing was learnt", why, f"perflaw mine --attach {chosen} --seconds 60"
+                f"process {known}: nothing was learnt", why, f"perflaw mine --attach {busiest} --seconds 60"
             )
         return Mined(status, learnt)
 

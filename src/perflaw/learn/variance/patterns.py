@@ -6,13 +6,13 @@ head of high variance to an underlier, where that variance comes from. Labelled 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heapify, heappop
 from itertools import combinations
 from math import erf, isclose, log, sqrt
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 from perflaw.learn.variance.moments import Link, Stats, pooled, split
 from perflaw.learn.variance.tree import Options, Tree, is_high
@@ -512,6 +512,25 @@ def merged(root: Overlay) -> Vertex:
     return ready[id(root)]
 
 
+T = TypeVar("T")
+Steps = Generator["Steps[Any]", Any, T]
+"""A function that yields each call of such a function instead of making it, and is sent its result."""
+
+
+def without_stack(call: Steps[T]) -> T:
+    """The result of a call. Calls may be within each other as deeply as call trees are, which Python's stack is not."""
+    open_calls: list[Steps[Any]] = [call]
+    result = None
+    while open_calls:
+        try:
+            open_calls.append(open_calls[-1].send(result))
+            result = None
+        except StopIteration as end:
+            open_calls.pop()
+            result = end.value
+    return cast("T", result)
+
+
 @dataclass(slots=True)
 class Merger:
     """Merges patterns of one program under one pressure.
@@ -529,26 +548,29 @@ class Merger:
 
     def merge(self, patterns: Sequence[Vertex]) -> list[Vertex]:
         """Merge inside each pattern, then across patterns."""
-        return self._agglomerate([self._merge_inside(pattern, {}) for pattern in patterns], {})
+        return without_stack(self._merge(patterns))
 
-    def _merge_inside(self, vertex: Vertex, ancestors: MergedAncestors) -> Vertex:
+    def _merge(self, patterns: Sequence[Vertex]) -> Steps[list[Vertex]]:
+        inside = []
+        for pattern in patterns:
+            one: Vertex = yield self._merge_inside(pattern, {})
+            inside.append(one)
+        across: list[Vertex] = yield self._agglomerate(inside, {})
+        return across
+
+    def _merge_inside(self, vertex: Vertex, ancestors: MergedAncestors) -> Steps[Vertex]:
         """Merge among the vertices below, from the bottom up."""
-        ready: dict[Vertex, Vertex] = {}
-        ahead: list[tuple[Vertex, MergedAncestors, bool]] = [(vertex, ancestors, False)]
-        while ahead:
-            one, above, is_below_ready = ahead.pop()
-            if not one.children:
-                ready[one] = one
-            elif is_below_ready:
-                children = self._agglomerate([ready.pop(child) for child in one.children], above)
-                ready[one] = replace(one, children=tuple(in_order(children)))
-            else:
-                here = {**above, **dict.fromkeys(one.members, len(set(above.values())))}
-                ahead.append((one, here, True))
-                ahead += [(child, here, False) for child in one.children]
-        return ready[vertex]
+        if not vertex.children:
+            return vertex
+        here = {**ancestors, **dict.fromkeys(vertex.members, len(set(ancestors.values())))}
+        inside = []
+        for child in vertex.children:
+            one: Vertex = yield self._merge_inside(child, here)
+            inside.append(one)
+        children: list[Vertex] = yield self._agglomerate(inside, here)
+        return replace(vertex, children=tuple(in_order(children)))
 
-    def _agglomerate(self, vertices: Sequence[Vertex], ancestors: MergedAncestors) -> list[Vertex]:
+    def _agglomerate(self, vertices: Sequence[Vertex], ancestors: MergedAncestors) -> Steps[list[Vertex]]:
         """Merge vertices that stand side by side, layer by layer, until no two merge."""
         groups: dict[tuple[int, str], list[Vertex]] = {}
         for vertex in vertices:
@@ -571,7 +593,7 @@ class Merger:
                     _, _, _, one, two, place = heappop(heap)
                     if one not in consumed and two not in consumed:
                         consumed |= {one, two}
-                        created.append(self._merge_inside(merged(place), ancestors))
+                        created.append((yield self._merge_inside(merged(place), ancestors)))
                 if not created:
                     break
                 layer = [one for one in layer if one not in consumed] + created

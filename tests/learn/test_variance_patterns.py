@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perflaw.learn.variance.analyse import cost_within, variance
+from perflaw.learn.variance.analyse import cost_within, ordered, trimmed, variance
 from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.patterns import (
@@ -297,7 +297,7 @@ def test_patterns_that_only_come_to_stand_side_by_side_by_merging_are_merged_at_
     patterns = [chain(0, depth), chain(depth, depth, site=2)]
     sys.setrecursionlimit(len(inspect.stack()) + depth)
     try:
-        [merged] = Merger({}, 1.0).merge(patterns)
+        [merged] = trimmed(ordered(Merger({}, 1.0).merge(patterns)), 0.0, {})
     finally:
         sys.setrecursionlimit(limit)
     assert [len(vertex.members) for vertex in merged.walk()] == [2] * depth

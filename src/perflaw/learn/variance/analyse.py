@@ -13,7 +13,15 @@ from perflaw.learn.variance.interruptions import Outliers, find_outliers, happen
 from perflaw.learn.variance.latency import latency_of, varying_latencies
 from perflaw.learn.variance.moments import Stats, pooled
 from perflaw.learn.variance.parts import find_cause, off_cpu_reasons, off_cpu_share, stats_by_metric
-from perflaw.learn.variance.patterns import Merger, SegmentsByNode, Vertex, extract, label
+from perflaw.learn.variance.patterns import (
+    Merger,
+    SegmentsByNode,
+    Steps,
+    Vertex,
+    extract,
+    label,
+    without_stack,
+)
 from perflaw.learn.variance.tail import cost_distribution
 from perflaw.learn.variance.tree import Options, Tree, tracing_hides
 from perflaw.types.call_trees import CallTree
@@ -153,24 +161,37 @@ def ordered(vertices: Sequence[Vertex]) -> list[Vertex]:
 
     Patterns of contrasts alone come last: many calls of a steady function have a large σ·N as well.
     """
-    inner = [replace(one, children=tuple(ordered(one.children))) for one in vertices]
+    return without_stack(_ordered(vertices))
+
+
+def _ordered(vertices: Sequence[Vertex]) -> Steps[list[Vertex]]:
+    inner = []
+    for one in vertices:
+        below: list[Vertex] = yield _ordered(one.children)
+        inner.append(replace(one, children=tuple(below)))
     return sorted(inner, key=lambda one: (not one.varies, -one.vim, one.order))
 
 
-def trimmed(
-    vertices: Sequence[Vertex], beta: float, segments: SegmentsByNode, above: frozenset[int] = frozenset()
-) -> list[Vertex]:
+def trimmed(vertices: Sequence[Vertex], beta: float, segments: SegmentsByNode) -> list[Vertex]:
     """Vertices without those that have less than β of the largest VIM at their level.
 
-    What lies on a linear segment stays if the segment's head stands above it; ``above`` are the tree's nodes there.
+    What lies on a linear segment stays if the segment's head stands above it.
     """
+    return without_stack(_trimmed(vertices, beta, segments, frozenset()))
+
+
+def _trimmed(
+    vertices: Sequence[Vertex], beta: float, segments: SegmentsByNode, above: frozenset[int]
+) -> Steps[list[Vertex]]:
+    """:func:`trimmed` below vertices whose nodes of the tree are ``above``."""
     rivals = [one for one in vertices if one.varies] or vertices
     most = max((one.vim for one in rivals), default=0.0)
     kept = []
     for one in vertices:
         on_segment = any(head in above for member in one.members for head, _ in segments.get(member, ()))
         if one.vim >= beta * most or on_segment:
-            kept.append(replace(one, children=tuple(trimmed(one.children, beta, segments, above | one.members))))
+            below: list[Vertex] = yield _trimmed(one.children, beta, segments, above | one.members)
+            kept.append(replace(one, children=tuple(below)))
     return kept
 
 
@@ -185,7 +206,7 @@ def patterns_of(
     result: list[Pattern] = []
     numbers: dict[Vertex, int] = {}
     for root in vertices:
-        rows = list(_with_parents(root, None))
+        rows = list(_with_parents(root))
         numbers |= {vertex: number for number, (vertex, _) in enumerate(rows, len(numbers))}
         nodes = []
         for vertex, parent in rows:
@@ -220,10 +241,13 @@ def patterns_of(
     return tuple(result)
 
 
-def _with_parents(vertex: Vertex, parent: Vertex | None) -> Iterator[tuple[Vertex, Vertex | None]]:
-    yield vertex, parent
-    for child in vertex.children:
-        yield from _with_parents(child, vertex)
+def _with_parents(root: Vertex) -> Iterator[tuple[Vertex, Vertex | None]]:
+    """A vertex and all below it, depth first, each with that right above."""
+    ahead: list[tuple[Vertex, Vertex | None]] = [(root, None)]
+    while ahead:
+        vertex, parent = ahead.pop()
+        yield vertex, parent
+        ahead += [(child, vertex) for child in reversed(vertex.children)]
 
 
 def _back_edges(

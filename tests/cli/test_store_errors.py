@@ -109,6 +109,13 @@ def test_a_run_being_recorded_is_left_alone(perflaw, experiment):
     assert "unfinished" in perflaw("runs").stdout
 
 
+def test_a_program_that_failed_each_time_has_laws_of_what_completed(perflaw, tmp_path):
+    (tmp_path / "app.py").write_text("import sys\ndef f(n): return sum(range(n))\nf(10)\nsys.exit(3)\n")
+    perflaw("record", "--", "app.py", status=3)
+    assert "app.f" in perflaw("annotate", "--all").stdout
+    assert "wrote report.html" in perflaw("report", "-o", "report.html").stdout
+
+
 def test_a_place_that_cannot_be_written(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("print('must not run')")
     (tmp_path / ".perflaw").write_text("a file where the folder should be")

@@ -139,8 +139,9 @@ def _learn(
             show(MODEL + READ + (1.0 - MODEL - READ) * part)
 
         costs = read_program(recordings, metric)
-        model = learn_program(costs, tuple(at or ()))
-        run_laws = RunLaws(model, at) if model.runs else None
+        # None of the recordings may be complete.
+        model = learn_program(costs, tuple(at or ())) if costs.runs else None
+        run_laws = RunLaws(model, at) if model else None
         if not calls:
             calls = run_laws is None or not run_laws.are_shown(at)
         options = AnnotationOptions(
@@ -148,8 +149,9 @@ def _learn(
         )
         evidence = gather(recordings, metric, lambda part: show(MODEL + READ * part), features=calls)
         annotations = annotate(evidence, options, at, run_laws)
-    sources = growth_sources(model, at) if at else ()
-    program, far = forecast_program(model, at, run_laws), outlook(run_laws) if run_laws else None
+    sources = growth_sources(model, at) if model and at else ()
+    program = forecast_program(model, at, run_laws) if model else None
+    far = outlook(run_laws) if run_laws else None
     return LearntExperiment(recordings, metric, evidence, annotations, program, costs, sources, far)
 
 

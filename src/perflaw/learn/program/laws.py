@@ -298,10 +298,8 @@ class RunLaws:
         return out
 
 
-def forecast_program(model: CostModel, at: Point | None, laws: RunLaws | None = None) -> ProgramForecast | None:
-    """The model's answer for whole runs; None without a complete execution. ``laws`` are those at the point, if there are."""
-    if not model.runs:
-        return None
+def forecast_program(model: CostModel, at: Point | None, laws: RunLaws | None = None) -> ProgramForecast:
+    """The model's answer for whole runs. ``laws`` are those at the point, if there are."""
     size = np.lexsort([*reversed(list(model.features.values()))]) if model.features else np.arange(len(model.runs))
     largest = {name: float(x[size[-1]]) for name, x in model.features.items()}
     of_largest = np.logical_and.reduce(

@@ -10,13 +10,14 @@ NAME = "<script>alert('x')</script>\x1b[31m"
 def fleet():
     stub = {
         "id": "1", "host": NAME, "program": NAME, "pid": 0, "heard_s": 300.0, "spooled": 3, "refused": [NAME], "version": 1,
+        "spent": 0.014, "own": None,
         "measures": [{"kind": "samples", "functions": [], "why": NAME}, {"kind": "paths", "functions": [NAME], "why": NAME}],
     }  # fmt: skip
     function = {
         "component": NAME, "metric": "time", "calls": 3000, "hosts": 1, "borders": [2000.0], "groups": 2, "stable": True,
         "utility": 0.5,
     }  # fmt: skip
-    spent = [{"host": NAME, "age_s": 5.0, "share": 0.01}]
+    spent = [{"host": NAME, "age_s": 5.0, "share": 0.01, "own": 0.125}]
     decision = {"age_s": 5.0, "host": NAME, "what": NAME, "why": NAME, "utility": 1.0}
     service = {
         "service": NAME, "allow": [NAME], "budget": 0.02, "stubs": [stub], "functions": [function], "spent": spent,
@@ -30,7 +31,9 @@ def test_the_page_shows_names_as_text_and_the_cost_beside_the_budget():
     assert page.count("<script>") == 1
     assert "&lt;script&gt;" in page
     assert "budget 2 %" in page
-    assert page.count("<circle") == 1
+    assert page.count("<circle") == 2
+    assert ": 1.0 %, 5 s ago" in page
+    assert ": 12.5 %, 5 s ago" in page  # of the stub itself
     assert "2.0 µs" in page
     assert "none yet" in fleet_page({"services": [{**fleet()["services"][0], "spent": [], "decisions": []}]})
     assert "No service is enrolled" in fleet_page({"services": []})
@@ -40,5 +43,6 @@ def test_the_table_names_hosts_and_functions_without_control_characters():
     text = fleet_text(fleet())
     assert "\x1b" not in text
     assert "5 min ago" in text
+    assert "1.4 %" in text
     assert "3,000" in text
     assert fleet_text({"services": []}) == "no service is enrolled\n"

@@ -130,6 +130,8 @@ class Spent:
     """Number of measurements."""
     paired: float | None
     """CPU time for each unit of work with probes over that without, by all recent pairs, minus 1; None if not known."""
+    end_ns: int = 0
+    """When it ended, ns since 1970."""
     action: str = ""
     """What was changed to keep the budget."""
 
@@ -137,6 +139,11 @@ class Spent:
     def share(self) -> float:
         """What counts against the target, as a part of the program's CPU time."""
         return (self.spent_ns + self.own_ns * self.counts_own) / self.cpu_ns if self.cpu_ns else 0.0
+
+    @property
+    def own_share(self) -> float:
+        """CPU time of perflaw itself over that of the program."""
+        return self.own_ns / self.cpu_ns if self.cpu_ns else 0.0
 
 
 @dataclass
@@ -324,6 +331,7 @@ class Budget:
             self._window_probes_s,
             self._window_measurements,
             self.paired(),
+            time.time_ns(),
         )
         if not at_end:
             window = replace(window, action=self._adjusted(window.share, functions))

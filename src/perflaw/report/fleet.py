@@ -15,7 +15,8 @@ from perflaw.report.quantity import NOTHING, count, percent, quantity
 from perflaw.report.tables import paragraph, printable, text_table
 from perflaw.types.documents import Document
 
-STUB_HEADINGS = ("host", "program", "pid", "heard", "waiting", "measures")
+STUB_HEADINGS = ("host", "program", "pid", "heard", "spent", "stub's CPU", "waiting")
+MEASURE_HEADINGS = ("host", "pid", "measures", "because")
 FUNCTION_HEADINGS = ("function", "calls", "hosts", "borders", "groups", "stable")
 _HEARD_S = 120.0
 
@@ -26,13 +27,19 @@ def heard_text(seconds: float) -> str:
 
 
 def stub_row(stub: Document) -> list[str]:
-    """The cells of one stub."""
-    measures = [one["kind"] if not one["functions"] else ", ".join(one["functions"]) for one in stub["measures"]]
-    refused = f"; refused: {', '.join(stub['refused'][:3])}" if stub["refused"] else ""
+    """The cells of one stub: what it spent of its process's CPU time in the latest ten seconds, and took itself, among them."""
     return [
-        stub["host"], stub["program"], str(stub["pid"] or NOTHING), heard_text(stub["heard_s"]), count(stub["spooled"]),
-        (", ".join(measures) or "nothing yet") + refused,
+        stub["host"], stub["program"], str(stub["pid"] or NOTHING), heard_text(stub["heard_s"]),
+        _share(stub["spent"]), _share(stub["own"]), count(stub["spooled"]),
     ]  # fmt: skip
+
+
+def measure_rows(stub: Document) -> list[list[str]]:
+    """The cells of what one stub measures and why, and of what it refused to measure."""
+    home = [stub["host"], str(stub["pid"] or NOTHING)]
+    rows = [[*home, ", ".join(one["functions"]) or "where it spends its time", one["why"]] for one in stub["measures"]]
+    refused = [[*home, ", ".join(stub["refused"][:3]), "refused: not allowed"]] if stub["refused"] else []
+    return rows + refused
 
 
 def function_row(function: Document) -> list[str]:
@@ -54,7 +61,9 @@ def fleet_text(document: Document, colour: bool = False) -> str:
         parts.append(
             paragraph(f"{printable(service['service'])}: budget {percent(service['budget'])}, allowed {allow}")
         )
-        parts.append(text_table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]], (2, 4), colour))
+        parts.append(text_table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]], (2, 4, 5, 6), colour))
+        if rows := [row for one in service["stubs"] for row in measure_rows(one)]:
+            parts.append("\n" + text_table(MEASURE_HEADINGS, rows, (1,), colour, {2: (".", "_")}))
         if service["functions"]:
             rows = [function_row(one)[:3] for one in service["functions"]]
             parts.append("\n" + text_table(FUNCTION_HEADINGS[:3], rows, (1, 2), colour))
@@ -65,6 +74,13 @@ def fleet_text(document: Document, colour: bool = False) -> str:
 
 _EVERY_MS: Final = 2000
 _WIDTH, _HEIGHT, _FOOT = 640, 120, 24
+_COST: Final = (
+    "What counts against the budget, as a part of the process's CPU time; a point for ten seconds of a process."
+)
+_OWN: Final = (
+    "Also as a part of the process's CPU time. It counts against budgets of CPU time alone "
+    "(<code>stub --budget-of cpu</code>)."
+)
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; base-uri 'none'"
 )
@@ -82,9 +98,9 @@ body {{ font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem auto; max-width: 72
 div {{ overflow-x: auto; margin: .3rem 0 1rem; }} table {{ border-collapse: collapse; width: 100%; }}
 th, td {{ text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; max-width: 30rem; overflow-wrap: break-word; }}
 th {{ font-weight: 600; border-bottom: 1px solid #8888; white-space: nowrap; }} h2 {{ overflow-wrap: anywhere; }}
-.budget-text {{ paint-order: stroke; stroke: Canvas; stroke-width: 4px; }}
+.about {{ paint-order: stroke; stroke: Canvas; stroke-width: 4px; }}
 svg {{ display: block; width: 100%; height: auto; max-width: {_WIDTH}px; overflow: visible; }}
-.late {{ color: #c33; }} .budget {{ stroke: #c33; stroke-dasharray: 4 3; }} circle {{ fill: #37c; }}
+.late {{ color: #c33; }} .budget {{ stroke: #c33; stroke-dasharray: 4 3; }} .axis {{ stroke: #8888; }} circle {{ fill: #37c; }}
 text {{ font-size: 11px; fill: currentColor; }} small {{ opacity: .75; }}
 @media (max-width: {_WIDTH}px) {{ text {{ font-size: 20px; }} circle {{ r: 4px; }} }}
 </style>
@@ -135,7 +151,11 @@ def _service(service: Document) -> str:
         f"<section aria-label=\"{name}\"><h2>{name} <small>budget {percent(service['budget'])}, may measure "
         f"{escape(', '.join(service['allow']))}</small></h2>",
         "<h3>Processes</h3>", _table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]]),
-        "<h3>Cost of measuring, part of the CPU time</h3>", _chart(service),
+        "<h3>What they measure</h3>", _table(MEASURE_HEADINGS, [row for one in service["stubs"] for row in measure_rows(one)]),
+        "<h3>Cost of measuring</h3>", f"<p>{_COST}</p>",
+        _chart(service["spent"], "share", "Cost of measuring against the budget", service["budget"]),
+        "<h3>CPU time of the stubs themselves</h3>", f"<p>{_OWN}</p>",
+        _chart(service["spent"], "own", "CPU time of the stubs themselves"),
         "<h3>Specifications</h3>", _table(FUNCTION_HEADINGS, functions), link if functions else "",
         "<h3>Decisions</h3>", _table(("when", "host", "measure", "because", "utility"), decisions), "</section>",
     ]  # fmt: skip
@@ -150,23 +170,35 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f'<div tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _chart(service: Document) -> str:
-    """One point for each window of each process, and the budget as a line."""
-    spent, budget = service["spent"], service["budget"]
+def _chart(spent: Sequence[Document], key: str, label: str, budget: float | None = None) -> str:
+    """One point for each window of each process, and the budget as a line if there is one."""
     if not spent:
         return "<p>none yet</p>"
     longest = max(max(one["age_s"] for one in spent), 60.0)
-    most = 1.15 * max(budget, max(one["share"] for one in spent))
-    place = _HEIGHT * (1.0 - budget / most)
+    highest = max(one[key] for one in spent)
+    most = 1.15 * max(budget or 0.0, highest) or 1.0
+
+    def height(share: float) -> float:
+        return _HEIGHT * (1.0 - share / most)
+
     points = "".join(
-        f'<circle cx="{_WIDTH * (1.0 - one["age_s"] / longest):.1f}" cy="{_HEIGHT * (1.0 - one["share"] / most):.1f}" r="2.5">'
-        f"<title>{escape(one['host'])}: {percent(one['share'])}, {heard_text(one['age_s'])}</title></circle>"
+        f'<circle cx="{_WIDTH * (1.0 - one["age_s"] / longest):.1f}" cy="{height(one[key]):.1f}" r="2.5">'
+        f"<title>{escape(one['host'])}: {_share(one[key])}, {heard_text(one['age_s'])}</title></circle>"
         for one in spent
     )
+    line = "" if budget is None else (
+        f'<line class="budget" x1="0" x2="{_WIDTH}" y1="{height(budget):.1f}" y2="{height(budget):.1f}"/>'
+        f'<text class="about" x="2" y="{height(budget) - 3:.1f}">budget {percent(budget)}</text>'
+    )  # fmt: skip
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _FOOT}" role="img" aria-label="Cost of measuring against the budget">'
-        f'<line class="budget" x1="0" x2="{_WIDTH}" y1="{place:.1f}" y2="{place:.1f}"/>'
-        f'{points}<text class="budget-text" x="2" y="{place - 3:.1f}">budget {percent(budget)}</text>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT + _FOOT}" role="img" aria-label="{escape(label)}">{points}{line}'
+        f'<line class="axis" x1="0" x2="{_WIDTH}" y1="{_HEIGHT}" y2="{_HEIGHT}"/>'
+        f'<text class="about" x="{_WIDTH}" y="{height(highest) - 5:.1f}" text-anchor="end">at most {_share(highest)}</text>'
         f'<text x="0" y="{_HEIGHT + _FOOT - 4}">{longest / 60:.0f} min ago</text>'
         f'<text x="{_WIDTH}" y="{_HEIGHT + _FOOT - 4}" text-anchor="end">now</text></svg>'
     )
+
+
+def _share(share: float | None) -> str:
+    """A part of a process's CPU time, as exact as a budget has to be kept."""
+    return NOTHING if share is None else f"{100 * share:.1f} %"

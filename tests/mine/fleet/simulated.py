@@ -53,7 +53,7 @@ class Simulated:
         return 0.0
 
     def spent(self):
-        return [Spending(self._last_ns, 0.01)]
+        return [Spending(self._last_ns, 0.01, 0.1)]
 
     def observed(self, name, start_ns):
         if name == "shop.load":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -16,6 +17,7 @@ from perflaw.mine.messages import Measurement, Request
 from tests.conftest import started_perflaw
 from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
 from tests.mine.test_attached import COMPILED, SERVICE
+from tests.mine.test_budget import clock  # noqa: F401 (a fixture)
 from tests.record.test_attach import running
 
 MORE, FLAT_MB = 6, 1.0
@@ -73,6 +75,23 @@ def test_samples_that_are_taken_beside_a_measurement_go_with_the_next_samples(tm
     assert source.measure(Request(4, "samples")).stacks == {("app.main", "app.load"): 3}
 
 
+def test_a_budget_of_cpu_time_pays_for_the_stub_itself_before_anything_is_measured(tmp_path, monkeypatch, clock):  # noqa: F811 (fixtures are given by name)
+    monkeypatch.setattr("perflaw.mine.fleet.sources.AttachedProcess", NeverCalled)
+    samples = Request(1, "samples")
+    sources = {of: AttachedSource(tmp_path, os.getpid(), print, of) for of in ("throughput", "cpu")}
+    clock.own_ns = 1_000_000_000  # the start
+    clock.go(5.0)
+    assert sources["throughput"].pause_s(0.1, samples) == 0
+    assert sources["cpu"].pause_s(0.1, samples) > 0
+    clock.go(6.0)
+    for of, counted in (("throughput", 0.0), ("cpu", 1 / 11)):
+        assert sources[of].pause_s(0.1, samples) == 0
+        (window,) = sources[of].spent()
+        assert (window.share, window.own) == pytest.approx((counted, 1 / 11))
+        assert window.end_ns == pytest.approx(time.time_ns(), abs=60e9)
+        assert not sources[of].spent()
+
+
 @pytest.mark.slow
 def test_a_running_program_is_measured_within_its_allow_list_and_left_as_it_was(tmp_path):
     fleet = Fleet(tmp_path)
@@ -81,11 +100,13 @@ def test_a_running_program_is_measured_within_its_allow_list_and_left_as_it_was(
         enrolment = fleet.enrol("app", ("app.load", "app.quick", "app.slow"), 0.5)
         (tmp_path / "go").touch()
         with running(tmp_path, SERVICE, tmp_path / "go") as program:
-            with started_perflaw(tmp_path, "stub", enrolment, "--attach", program.pid) as stub:
+            with started_perflaw(tmp_path, "stub", enrolment, "--attach", program.pid, "--budget-of", "cpu") as stub:
                 wait_for(lambda: any(one.calls > 1000 for one in fleet.ledger.coverage("app")))
                 before, mb = measurements(fleet), memory_mb(program.pid)
                 wait_for(lambda: measurements(fleet) >= before + MORE)
                 assert memory_mb(program.pid) < mb + FLAT_MB  # probes went in and out meanwhile
+                wait_for(lambda: fleet.ledger.spent("app", 0))
+                assert all(share > own > 0 for _, _, share, own in fleet.ledger.spent("app", 0))
                 stub.send_signal(signal.SIGTERM)
                 _, said = stub.communicate(timeout=PATIENCE_S)
                 assert stub.returncode == 0, said

@@ -57,8 +57,8 @@ def test_a_ledger_keeps_everything_and_counts_once(place):
     assert ledger.add("shop", "elsewhere", [Delivery(content_id(content(again)), again, content(again))]) == 0
     ledger.instruct(STUB.id, [Request(1, "samples")], ["because"], [0.5])
     ledger.heard([(STUB.id, 10**18, 3, ["os.read"])])
-    ledger.spend("shop", STUB.id, [(5, 0.01), (6, 0.02)])
-    ledger.spend("shop", STUB.id, [(6, 0.02)])
+    ledger.spend("shop", STUB.id, [(5, 0.01, 0.1), (6, 0.02, 0.2)])
+    ledger.spend("shop", STUB.id, [(6, 0.02, 0.2)])
     ledger.close()
     ledger = Ledger(place)
     stub = ledger.stub(STUB.id)
@@ -71,7 +71,7 @@ def test_a_ledger_keeps_everything_and_counts_once(place):
     assert [one.to_json() for one in ledger.samples("shop", 5)] == [other.text]
     assert len(list(ledger.observed(("shop", "shop.load", "time"), 5))) == 1
     assert [one[1:] for one in ledger.decisions("shop", 5)] == [(STUB.id, 1, "samples", "because", 0.5)]
-    assert ledger.spent("shop", 0) == [(STUB.id, 5, 0.01), (STUB.id, 6, 0.02)]
+    assert ledger.spent("shop", 0) == [(STUB.id, 5, 0.01, 0.1), (STUB.id, 6, 0.02, 0.2)]
     both = [Request(200, "samples"), Request(201, "paths", ("shop.load",))]
     ledger.instruct(STUB.id, both, ["because", "it is hot"], [0.5, 1.0])
     # What is measured as before is no decision.
@@ -84,7 +84,7 @@ def test_old_measurements_are_dropped_but_the_last_ones_of_a_function_and_never_
     several = [delivery(number=number) for number in range(4)]
     samples = delivery(kind="samples")
     assert ledger.add("shop", STUB.id, [*several, samples]) == 5
-    ledger.spend("shop", STUB.id, [(5, 0.01)])
+    ledger.spend("shop", STUB.id, [(5, 0.01, 0.1)])
     end_ns = max(one.measurement.end_ns for one in [*several, samples])
     ledger.forget(end_ns + 1, 2)
     assert len(list(ledger.observed(("shop", "shop.load", "time"), 60))) == 2

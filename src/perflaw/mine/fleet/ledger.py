@@ -35,9 +35,9 @@ _TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS decisions
     (at_ns BIGINT NOT NULL, service TEXT NOT NULL, stub TEXT NOT NULL, version BIGINT NOT NULL, what TEXT NOT NULL,
     why TEXT NOT NULL, utility DOUBLE PRECISION NOT NULL)""",
-    """CREATE TABLE IF NOT EXISTS spending
+    """CREATE TABLE IF NOT EXISTS costs
     (stub TEXT NOT NULL, service TEXT NOT NULL, end_ns BIGINT NOT NULL, share DOUBLE PRECISION NOT NULL,
-    PRIMARY KEY (stub, end_ns))""",
+    own DOUBLE PRECISION NOT NULL, PRIMARY KEY (stub, end_ns))""",
     "CREATE INDEX IF NOT EXISTS decided ON decisions (service, at_ns)",
 )
 
@@ -300,22 +300,25 @@ class Ledger:
                 WHERE place <= ?)""", b"", before_ns, most,
             )  # fmt: skip
             execute("DELETE FROM decisions WHERE at_ns < ?", before_ns)
-            execute("DELETE FROM spending WHERE end_ns < ?", before_ns)
+            execute("DELETE FROM costs WHERE end_ns < ?", before_ns)
 
-    def spend(self, service: str, stub: str, windows: Sequence[tuple[int, float]]) -> None:
-        """Note which part of its process's CPU time a stub took, by the ends of windows."""
+    def spend(self, service: str, stub: str, windows: Sequence[tuple[int, float, float]]) -> None:
+        """Note what a stub took in windows: their ends, what counted against the budget, and its own CPU time."""
         with self._database.transaction() as execute:
-            for end_ns, share in windows:
+            for end_ns, share, own in windows:
                 execute(
-                    "INSERT INTO spending VALUES (?, ?, ?, ?) ON CONFLICT (stub, end_ns) DO NOTHING",
-                    stub, service, end_ns, share,
+                    "INSERT INTO costs VALUES (?, ?, ?, ?, ?) ON CONFLICT (stub, end_ns) DO NOTHING",
+                    stub, service, end_ns, share, own,
                 )  # fmt: skip
 
-    def spent(self, service: str, since_ns: int) -> list[tuple[str, int, float]]:
-        """Stub, end of a window, and part of the CPU time that measuring took in it; in the order of time."""
+    def spent(self, service: str, since_ns: int) -> list[tuple[str, int, float, float]]:
+        """Stub, end of a window, what counted against the budget in it, and the stub's own CPU time; in the order of time.
+
+        Both are parts of the process's CPU time.
+        """
         with self._database.transaction() as execute:
             rows = execute(
-                "SELECT stub, end_ns, share FROM spending WHERE service = ? AND end_ns >= ? ORDER BY end_ns",
+                "SELECT stub, end_ns, share, own FROM costs WHERE service = ? AND end_ns >= ? ORDER BY end_ns",
                 service, since_ns,
             ).fetchall()  # fmt: skip
         return [tuple(row) for row in rows]

@@ -142,7 +142,8 @@ class FleetService:
         refused = tuple(_short(one) for one in parts["refused"].items()[:50])
         self._heard[name] = (name, time.time_ns(), parts["spooled"].whole(), refused)
         if windows := [
-            (pair.child(0).whole(high=2**63), pair.child(1).number()) for pair in parts["spent"].items()[:1000]
+            (one.child(0).whole(high=2**63), one.child(1).number(), one.child(2).number())
+            for one in parts["spent"].items()[:1000]
         ]:
             await self._in_thread(self._ledger.spend, service.name, name, windows)
         if self._versions[name] == version:

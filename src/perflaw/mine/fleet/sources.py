@@ -99,8 +99,7 @@ class AttachedSource:
     def spent(self) -> list[Spending]:
         """See :class:`~perflaw.mine.fleet.stub.Source`."""
         new = [self._budget.windows.popleft() for _ in range(len(self._budget.windows))]
-        ends = [time.time_ns() - int(1e9 * sum(one.seconds for one in new[place + 1 :])) for place in range(len(new))]
-        return [Spending(end, one.share) for end, one in zip(ends, new, strict=True)]
+        return [Spending(one.end_ns, one.share, one.own_share) for one in new]
 
 
 def recorded(recordings: Sequence[Recording], allow: Callable[[str], bool]) -> list[Measurement]:

@@ -48,7 +48,8 @@ def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: i
         )
         row["calls"] += one.calls
         row["hosts"] += bool(one.calls)
-    since = now - int(SPENT_S * 1e9)
+    windows = ledger.spent(service.name, now - int(SPENT_S * 1e9))
+    latest = {stub: (share, own) for stub, _, share, own in windows}
     return {
         "service": service.name,
         "allow": list(service.allow),
@@ -63,6 +64,8 @@ def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: i
                 "spooled": stub.spooled,
                 "refused": list(stub.refused),
                 "version": stub.version,
+                "spent": latest.get(stub.id, (None, None))[0],
+                "own": latest.get(stub.id, (None, None))[1],
                 "measures": [
                     {"kind": request.kind, "functions": list(request.functions), "why": why}
                     for request, why in zip(stub.requests, stub.reasons, strict=True)
@@ -72,8 +75,8 @@ def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: i
         ],
         "functions": sorted(functions.values(), key=lambda row: (-row["calls"], row["component"])),
         "spent": [
-            {"host": hosts.get(stub, stub), "age_s": round((now - end_ns) / 1e9, 1), "share": share}
-            for stub, end_ns, share in ledger.spent(service.name, since)
+            {"host": hosts.get(stub, stub), "age_s": round((now - end_ns) / 1e9, 1), "share": share, "own": own}
+            for stub, end_ns, share, own in windows
         ],
         "decisions": [
             {

@@ -60,6 +60,8 @@ class Spending:
     """When the window ended, ns since 1970."""
     share: float
     """What counted against the budget, as a part of the process's CPU time."""
+    own: float
+    """CPU time of the stub itself over that of the process; ``share`` contains it where the budget is one of CPU time."""
 
 
 class Source(Protocol):
@@ -196,7 +198,7 @@ class Stub:
                     "wait_s": self._wait_s,
                     "spooled": len(self._spool),
                     "refused": sorted(self._refused)[:50],
-                    "spent": [[one.end_ns, one.share] for one in told],
+                    "spent": [[one.end_ns, one.share, one.own] for one in told],
                 }
                 answer = client.post("/v1/poll", question, self._wait_s + ANSWER_S)
                 with self._changing:

@@ -519,14 +519,6 @@ def test_what_the_kernel_refuses_is_said_with_the_way_out(tmp_path: Path, monkey
 
 
 @pytest.mark.any_python
-def test_the_process_of_another_user_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    user = os.getuid()
-    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
-    with pytest.raises(process.TargetError, match=f"sudo -u '#{user}' perflaw attach"):
-        process.running_program(os.getppid())
-
-
-@pytest.mark.any_python
 def test_the_doctor_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert injection.refusal() is None
     monkeypatch.setattr(stopping, "_ptrace", mock.Mock(side_effect=PermissionError))

@@ -25,6 +25,8 @@ _MAGIC: Final = int.from_bytes(b"PRFMDIR3", "little")
 _JUMP_TABLE: Final = np.dtype([("rows", "<u8"), ("count", "<u8"), ("is_over", "<u8")])
 _COPY: Final = np.dtype([("leave", "<u8"), ("attach", "<u8"), ("build", "<u8"), ("state", "<u8")])
 _JUMP_TABLES, _COPIES = 1024, 1024
+_MOST_JUMPS: Final = 1 << 22
+"""Of a table; a larger number is none of ours."""
 _FREE, _ENDS = 1, 2
 """``COPY_IS_FREE`` and ``COPY_ENDS`` of native/compiled/inject/mirror.h."""
 _PATIENCE_S: Final = 10.0
@@ -62,7 +64,7 @@ def left_behind(pid: int) -> NDArray[np.void]:
     with suppress(OSError), (Path("/proc") / str(pid) / "mem").open("rb", buffering=0) as memory:
         found = np.frombuffer(content, _JUMP_TABLE, _JUMP_TABLES, _HEAD.size) if content else ()
         for rows, count, is_over in found:
-            if count and is_over:
+            if 0 < count <= _MOST_JUMPS and is_over:
                 tables.append(np.frombuffer(os.pread(memory.fileno(), int(count) * JUMP.itemsize, int(rows)), JUMP))
     rows = np.concatenate([np.empty(0, JUMP), *tables])
     return rows[np.argsort(rows["address"], kind="stable")]

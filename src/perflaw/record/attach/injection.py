@@ -28,6 +28,8 @@ from perflaw.record.attach.process import (
     Place,
     ended,
     find_functions,
+    image_of,
+    known_image,
     other_machine,
     yama_refusal,
 )  # fmt: skip
@@ -139,11 +141,12 @@ def _start_thread(program: Attachable, extension: Path, settings: Mapping[str, s
         why = f"its C library has no function {missing[0]} (is it linked statically?)"
         raise TargetError(f"process {program.pid}", why, "perflaw record -- COMMAND")
     check_filters(program.pid)
+    image = known_image(program)
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         for thread in _threads(program.pid):
             with suppress(Unusable):  # the next thread may be usable, or this one later
-                return _use(program, thread, functions, partial(_layout, functions, extension, settings, loaded))
+                return _use(program, image, thread, functions, partial(_layout, functions, extension, settings, loaded))
         time.sleep(0.002)
     why = f"for {PATIENCE_S:g} s every thread of it was inside a long call into C"
     raise TargetError(f"process {program.pid}", why, f"perflaw attach {program.pid}")
@@ -168,7 +171,7 @@ def _seems_to_wait(pid: int, thread: int) -> bool:
 
 
 def _use(
-    program: Attachable, thread: int, functions: Mapping[str, Place], layout_at: Callable[[int], _Layout]
+    program: Attachable, image: bytes, thread: int, functions: Mapping[str, Place], layout_at: Callable[[int], _Layout]
 ) -> NewThread:
     """Have this thread create the new one; Unusable if it is at another place."""
     # The new thread gets the policy of the one that creates it, but of its priority only what is usual.
@@ -179,14 +182,17 @@ def _use(
     with urgent(), hastened([thread] if is_usual else []), stopped_thread(program.pid, thread) as stopped:
         if not stopped.is_between_calls(program.evaluation):
             raise Unusable
-        with stopped.kept():
+        with stopped.kept(), stopped.memory() as memory:
+            if image_of(program.pid) != image:  # the thread is stopped, and will never be of another one than this
+                raise TargetError(*ended(program.pid))
             gate = stopped.find_syscall(functions["syscall"])
             size = len(layout_at(0).image)
             # Memory that is code from its beginning, because some services let no other become code.
             pages = stopped.syscall(gate, _MMAP, 0, size, _READ_EXECUTE, _PRIVATE_ANONYMOUS, -1 & 2**64 - 1, 0)
             layout = layout_at(pages)
             try:
-                stopped.write(pages, layout.image)
+                if os.pwrite(memory, layout.image, pages) != len(layout.image):  # the program has ended just now
+                    raise TargetError(*ended(program.pid))
                 stopped.syscall(gate, _MPROTECT, pages, layout.code - pages, _READ_WRITE)
                 error = stopped.call(layout.code)
             except TargetError:

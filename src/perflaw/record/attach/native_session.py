@@ -9,7 +9,6 @@ If the recorder is killed, the jumps stay, and what they lead to records no more
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,7 @@ from perflaw.errors import TargetError
 from perflaw.record.attach.directory import build_of, free_agent, left_behind
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, NEVER_LEFT, Patching
-from perflaw.record.attach.process import NativeProgram, image_of, mapped_files
+from perflaw.record.attach.process import NativeProgram, image_of, known_image, mapped_files
 from perflaw.record.attach.session import (
     END_S,
     Attached,
@@ -37,7 +36,9 @@ from perflaw.record.attach.session import (
     lock,
     read_on,
     read_until,
+    unless_refused,
 )
+from perflaw.record.attach.spool import Spool, spool_of
 from perflaw.record.compiled.branches import require_branches
 from perflaw.record.compiled.hooks import HooksReader, HooksTracer, injecting_tracer
 from perflaw.record.compiled.inject.choice import LIBRARIES
@@ -82,20 +83,16 @@ def record_native(
         if module.is_file():  # decoding a large library now spares the program's new thread a long wait
             tracer.answerer.prepare(module)
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
-    spool, seed = claim.folder.resolve() / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
-    reader = tracer.reader(spool, seed)
-    assert isinstance(reader, HooksReader)
-    reader.paths = PATHS in settings.collect
-    # The loader gives a program the library that it has, if it was loaded under the same name: also by a run that was removed.
-    library = spool / f"libperflaw_{time.time_ns():x}.so"
-    build = build_of(tracer.file)
-    with SignalRelay() as relay, claim:
-        patching, opened = Patching(program.pid, np.empty(0, JUMP)), list[Patching]()
+    seed, build = scramble(int(claim.folder.name) + (os.getpid() << 20)), build_of(tracer.file)
+    with SignalRelay() as relay, claim, unless_refused(claim), spool_of(program, claim.folder) as spool:
+        reader = tracer.reader(spool.folder, seed, spool.rights)
+        reader.paths = PATHS in settings.collect
+        image = known_image(program)
+        patching, opened = Patching(program.pid, np.empty(0, JUMP), image), list[Patching]()
         try:
-            image = image_of(program.pid)
             with lock(spool) as held:
                 given = {
-                    **settings.for_tracer(spool, seed),
+                    **settings.for_tracer(spool.told, seed),
                     "LOCK": str(held),
                     "INJECT": tracer.injects,
                     "BUILD": build,
@@ -103,17 +100,20 @@ def record_native(
                 started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
                 try:
                     agent = free_agent(program.pid, build)
-                    earlier = Patching(program.pid, left_behind(program.pid))
+                    earlier = Patching(program.pid, left_behind(program.pid), image)
                     earlier.disable()
+                    # The loader gives a program the library that it has, if it was loaded under the same name: also by a run
+                    # that was removed.
+                    library = spool.told / f"libperflaw_{time.time_ns():x}.so"
                     if not agent:
-                        shutil.copy(tracer.file, library)
+                        spool.put(library.name, tracer.file.read_bytes())
                     thread = start_thread(program, library, given, agent)
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
                     patching.rows = _jumps(reader, spool, program.pid)
                     _refuse_changed(tracer, program.pid, set(patching.rows["address"].tolist()))
                     patching.enable()
                     _refuse(tracer, program.pid, patching.left_out)
-                    (spool / "written").touch()  # from now on what the jumps lead to records
+                    spool.put("written", b"")  # from now on what the jumps lead to records
                     follow = partial(_follow, spool, image, patching, opened)
                     cpu_ns = read_on(reader, program.pid, relay, seconds, follow)
                 except BaseException:
@@ -162,11 +162,11 @@ def _refuse_changed(tracer: HooksTracer, pid: int, prepared: set[int]) -> None:
         )
 
 
-def _jumps(reader: HooksReader, spool: Path, pid: int) -> NDArray[np.void]:
+def _jumps(reader: HooksReader, spool: Spool, pid: int) -> NDArray[np.void]:
     """The jumps that the program prepared, in order of address; none if it ended."""
-    file = spool / "jumps-0"
-    read_until(reader, lambda: file.exists() or not is_running(pid), END_S)
-    return _rows(file) if file.exists() else np.empty(0, JUMP)
+    read_until(reader, lambda: _rows(spool, 0) is not None or not is_running(pid), END_S)
+    rows = _rows(spool, 0)
+    return np.empty(0, JUMP) if rows is None else rows
 
 
 def _is_over(reader: HooksReader, pid: int, image: bytes) -> bool:
@@ -174,17 +174,20 @@ def _is_over(reader: HooksReader, pid: int, image: bytes) -> bool:
     return definitions(reader).ended is not None or image_of(pid) != image or stat_of(pid)[:1] == ["T"]
 
 
-def _follow(spool: Path, image: bytes, patching: Patching, opened: list[Patching]) -> bool:
+def _follow(spool: Spool, image: bytes, patching: Patching, opened: list[Patching]) -> bool:
     """Write the jumps of libraries that the program has opened since. Whether it is still the same program."""
-    file = spool / f"jumps-{len(opened) + 1}"
-    if file.exists():
-        opened.append(Patching(patching.pid, _rows(file)))
+    rows = _rows(spool, len(opened) + 1)
+    if rows is not None:
+        opened.append(Patching(patching.pid, rows, image))
         with suppress(OSError, TargetError):  # it has ended just now
             opened[-1].enable()
     return image_of(patching.pid) == image
 
 
-def _rows(file: Path) -> NDArray[np.void]:
-    """Rows ``JUMP`` of a file, in order of address."""
-    rows = np.frombuffer(file.read_bytes(), JUMP)
+def _rows(spool: Spool, number: int) -> NDArray[np.void] | None:
+    """Rows ``JUMP`` of a file that the program has written, in order of address; None if there is none."""
+    content = spool.read(f"jumps-{number}")
+    if content is None:
+        return None
+    rows = np.frombuffer(content[: len(content) // JUMP.itemsize * JUMP.itemsize], JUMP)
     return rows[np.argsort(rows["address"])]

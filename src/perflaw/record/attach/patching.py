@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.priority import urgent
+from perflaw.record.attach.process import ended, image_of
 from perflaw.record.attach.stopping import StoppedThread, all_stopped
 
 JUMP: Final = np.dtype([("address", "<u8"), ("size", "<u4"), ("loop", "<u4"), ("original", "V24"), ("jump", "V24")])
@@ -45,6 +46,8 @@ class Patching:
     """Id of the process."""
     rows: NDArray[np.void]
     """Rows ``JUMP``, in order of address."""
+    image: bytes = b""
+    """The program that the process runs (``process.image_of``); another one is left alone. Empty: whatever it runs."""
     stopped_ms: float = 0.0
     """How long its threads were stopped, at most."""
     gathering_ms: float = 0.0
@@ -82,7 +85,7 @@ class Patching:
             return []
         pages = np.cumsum(np.diff(self.rows["address"] >> 12, prepend=self.rows["address"][:1] >> 12) > 0)
         breaks = np.flatnonzero(np.diff(pages // _PAGES)) + 1
-        return [Patching(self.pid, rows) for rows in np.split(self.rows, breaks)]
+        return [Patching(self.pid, rows, self.image) for rows in np.split(self.rows, breaks)]
 
     def _try_to_write(self, column: Literal["jump", "original"]) -> NDArray[np.void]:
         """The rows that a thread is in the functions of, which stay as they are; the others are left, and are written."""
@@ -90,6 +93,10 @@ class Patching:
             memory = file.fileno()
             prepared = self._prepared(memory, column)
             with all_stopped(self.pid) as stop:
+                if (
+                    self.image and image_of(self.pid) != self.image
+                ):  # what is opened is of this program, or of an earlier one
+                    raise TargetError(*ended(self.pid))
                 rest = self._change(column, stop.threads, memory, prepared)
         if stop.lasted_ms > self.stopped_ms:
             self.stopped_ms, self.gathering_ms = stop.lasted_ms, stop.gathering_ms

@@ -16,13 +16,15 @@ from perflaw.record.compiled.elf import Elf, open_elf
 from perflaw.record.launch import package_of_script, parse
 from perflaw.record.machine import stat_of
 from perflaw.record.python.interpreter import Interpreter, probe
+from perflaw.record.rights import Rights, User, read_regular
 
 EVALUATION: Final = "_PyEval_EvalFrameDefault"
 """The function of CPython that executes Python code."""
 _MACHINE: Final = "EM_X86_64"
 _LIBC: Final = ("libc.", "libc-", "ld-musl", "libpthread", "libdl")
 """Beginnings of the names of the files in which a C library has its functions; the first that has one counts."""
-_DELETED: Final = " (deleted)"
+DELETED: Final = " (deleted)"
+"""End of the path of a mapped file that was removed."""
 _LIST: Final = "ps -ef"
 YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
 """Says which processes may be traced; it does not exist on systems without Yama."""
@@ -49,6 +51,10 @@ class Attachable(Protocol):
     def evaluation(self) -> Place:
         """Code whose execution holds no lock of the C library."""
 
+    @property
+    def user(self) -> User | None:
+        """Its user; None if that is ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class NativeProgram:
@@ -62,6 +68,8 @@ class NativeProgram:
     """Its file."""
     evaluation: Place
     """Its own code, without that of libraries."""
+    user: User | None = None
+    """Its user; None if that is ours."""
 
     @property
     def name(self) -> str:
@@ -87,6 +95,8 @@ class RunningProgram:
     """The Python that runs it."""
     evaluation: Place
     """Its function that executes Python code."""
+    user: User | None = None
+    """Its user; None if that is ours."""
 
 
 def running_program(pid: int) -> RunningProgram:
@@ -95,7 +105,7 @@ def running_program(pid: int) -> RunningProgram:
     if why := other_machine():
         raise TargetError(what, why, "perflaw record -- COMMAND")
     _check_state(pid, what)
-    _check_owner(pid, what)
+    user = _foreign_user(pid, what)
     try:
         executable = (Path("/proc") / str(pid) / "exe").readlink()
     except PermissionError as error:
@@ -106,8 +116,9 @@ def running_program(pid: int) -> RunningProgram:
         evaluation, argv = _evaluation(pid, what, executable), _command_line(pid)
     except (FileNotFoundError, ProcessLookupError) as error:
         raise TargetError(*ended(pid)) from error
-    main, own, name = _names(pid, argv)
-    return RunningProgram(pid, argv, name, main, own, probe(str(executable)), evaluation)
+    with Rights(user):
+        main, own, name = _names(pid, argv)
+    return RunningProgram(pid, argv, name, main, own, probe(str(executable), user), evaluation, user)
 
 
 def asking_program(pid: int) -> RunningProgram:
@@ -131,11 +142,13 @@ def native_program(pid: int) -> NativeProgram | None:
     except OSError:  # running_program says which
         return None
     is_python = any(Path(path).name.startswith(("python", "pypy", "libpython")) for path in (str(executable), *files))
-    if other_machine() or is_python or not inside(pid, str(executable)).exists():
+    if other_machine() or is_python or str(executable).endswith(DELETED):
         return None
     what = f"process {pid}"
     _check_state(pid, what)
-    _check_owner(pid, what)
+    user = _foreign_user(pid, what)
+    if not _is_same(inside(pid, str(executable)), executable):
+        raise _in_other_root(what)
     with open_elf(inside(pid, str(executable))) as elf:
         if elf is None or elf.file["e_machine"] != _MACHINE:
             raise _foreign(what, elf, executable)
@@ -146,7 +159,12 @@ def native_program(pid: int) -> NativeProgram | None:
             segment for segment in elf.file.iter_segments() if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & 1
         ]
     place = Place(shift + code[0]["p_vaddr"], code[0]["p_filesz"]) if code else Place(0, 0)
-    return NativeProgram(pid, _command_line(pid), executable, place)
+    return NativeProgram(pid, _command_line(pid), executable, place, user)
+
+
+def _in_other_root(what: str) -> TargetError:
+    why = "it runs in another root folder (chroot, a container), which does not have the files of this one"
+    return TargetError(what, why, "install perflaw there and attach from inside")
 
 
 def _foreign(what: str, elf: Elf | None, executable: Path) -> TargetError:
@@ -188,13 +206,35 @@ def _check_state(pid: int, what: str) -> None:
                 raise _traced(pid, tracer)
 
 
-def _check_owner(pid: int, what: str) -> None:
-    """Its own user has to attach to it: it reads the extension and writes to the folder of the recording."""
-    with suppress(OSError):  # a process that ended is refused by the checks that follow
-        owner = Path(f"/proc/{pid}").stat().st_uid
-        if owner != os.geteuid():
-            why = f"it belongs to another user (uid {owner}), who has to attach to it"
-            raise TargetError(what, why, f"sudo -u '#{owner}' perflaw attach {pid}")
+def _foreign_user(pid: int, what: str) -> User | None:
+    """The user of a process that is not ours, which takes root: TargetError without the rights for it."""
+    user = user_of(pid)
+    if user is None or user.uid == os.geteuid():  # what has ended is refused by the checks that follow
+        return None
+    try:
+        with Rights(user):
+            return user
+    except PermissionError as error:
+        if os.geteuid():
+            why = f"it belongs to another user (uid {user.uid}), which takes root"
+            raise TargetError(what, why, f"sudo perflaw attach {pid}") from error
+        why = (
+            f"it belongs to another user (uid {user.uid}), whose rights this root may not take (CAP_SETUID, CAP_SETGID)"
+        )
+        raise TargetError(what, why, "docker run --cap-add=SETUID --cap-add=SETGID …") from error
+
+
+def user_of(pid: int) -> User | None:
+    """Whose files a process opens; None if it has ended.
+
+    The owner of its files below ``/proc`` is root for a service that has given up root's rights.
+    """
+    with suppress(OSError):
+        fields = dict(
+            line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
+        )
+        return User(int(fields["Uid"].split()[3]), int(fields["Gid"].split()[3]))
+    return None
 
 
 def tracer_of(pid: int) -> int:
@@ -257,6 +297,18 @@ def image_of(pid: int) -> bytes:
     return b""
 
 
+def known_image(program: Attachable) -> bytes:
+    """The image of a program that is going to be changed; TargetError if it has ended, or is another user's now.
+
+    A process may become a program of more rights than its user has (setuid) at any moment. Whoever is about to write to its
+    memory stops it first and then compares its image with this one.
+    """
+    image = image_of(program.pid)  # first: who had the right user afterwards had it before as well
+    if not image or (program.user and user_of(program.pid) != program.user):
+        raise TargetError(*ended(program.pid))
+    return image
+
+
 def inside(pid: int, path: str) -> Path:
     """The path by which this process reaches a file of another one, which may have another root folder."""
     return Path(f"/proc/{pid}/root{path}")
@@ -291,7 +343,7 @@ def _shift(elf: Elf, loaded: int) -> int:
 
 def _evaluation(pid: int, what: str, executable: Path) -> Place:
     """The interpreter's function that executes code; TargetError if the process runs no Python that can be recorded."""
-    if str(executable).endswith(_DELETED):
+    if str(executable).endswith(DELETED):
         why = f"its program was replaced since it was started ({executable})"
         raise TargetError(what, why, "start it again, then perflaw attach")
     try:
@@ -304,7 +356,7 @@ def _evaluation(pid: int, what: str, executable: Path) -> Place:
             raise _foreign(what, elf, executable)
     libraries = [path for path in files if Path(path).name.startswith("libpython3")]
     for path in (*libraries, str(executable)):
-        if path.endswith(_DELETED):
+        if path.endswith(DELETED):
             why = f"its Python was replaced since it was started ({path})"
             raise TargetError(what, why, "start it again, then perflaw attach")
         if found := _functions_in(inside(pid, path), files.get(path, 0), {EVALUATION}):
@@ -312,8 +364,7 @@ def _evaluation(pid: int, what: str, executable: Path) -> Place:
                 why = f"{executable} has Python built in; perflaw attaches to Python's own interpreters"
                 raise TargetError(what, why, _LIST)
             if not _is_same(image, executable):
-                why = "it runs in another root folder (a container), which does not have the files of this one"
-                raise TargetError(what, why, "install perflaw there and attach from inside")
+                raise _in_other_root(what)
             return found[EVALUATION]
     raise TargetError(what, f"not a Python program: it runs {executable}", _LIST)
 
@@ -344,8 +395,8 @@ def _names(pid: int, argv: tuple[str, ...]) -> tuple[str, str, str]:
         if script.is_dir():
             return script.name, "", script.name
         # A script that cannot be read has its own name.
-        with suppress(OSError), script.open("rb") as file:
-            head = file.read(1024).decode(errors="replace")
+        with suppress(OSError):
+            head = read_regular(script)[:1024].decode(errors="replace")
             package = package_of_script(head) if head.startswith("#!") and not script.suffix else ""
             return script.stem, package, script.name
     return Path(line.what).stem, "", line.name

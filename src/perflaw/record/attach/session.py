@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,10 @@ from typing import Final
 from perflaw.errors import StoreError, TargetError
 from perflaw.record.attach.asking import ask, connect
 from perflaw.record.attach.injection import start_thread
-from perflaw.record.attach.process import NativeProgram, RunningProgram, ended
+from perflaw.record.attach.process import DELETED, NativeProgram, RunningProgram, ended, mapped_files
+from perflaw.record.attach.spool import Spool, shared_folder, spool_of
 from perflaw.record.build import Tell
+from perflaw.record.cache import distrust
 from perflaw.record.machine import cpu_ns_of
 from perflaw.record.manifest import Execution
 from perflaw.record.process import SignalRelay
@@ -111,19 +113,15 @@ def record_prepared(
     """:func:`record_running` of a program that was prepared for settings with the same metrics."""
     program, tracer = target.program, target.tracer
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
-    spool, seed = claim.folder / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
-    reader = NativeReader(spool, seed, tracer.library)
-    reader.paths = PATHS in settings.collect
-    with SignalRelay() as relay, claim:
+    seed = scramble(int(claim.folder.name) + (os.getpid() << 20))
+    with SignalRelay() as relay, claim, unless_refused(claim), spool_of(program, claim.folder) as spool:
+        reader = NativeReader(spool.folder, seed, tracer.library, spool.rights)
+        reader.paths = PATHS in settings.collect
         with lock(spool) as held, ExitStack() as stack:
             names = {"MAIN": program.main, "OWN": program.own, "FOLDER": str(TARGET_FOLDER), "LOCK": str(held)}
-            given = {**settings.for_tracer(spool, seed), **names, "COSTS": target.costs}
+            given = {**settings.for_tracer(spool.told, seed), **names, "COSTS": target.costs}
             started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
-            try:
-                stopped_ms = _begin(program, tracer.file, given, reader, stack)
-            except TargetError:
-                discard(claim.folder)
-                raise
+            stopped_ms = _begin(program, _extension(program, tracer, spool), given, reader, stack)
             cpu_ns = read_on(reader, program.pid, relay, seconds)
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
@@ -159,6 +157,9 @@ def keep(
 
 def _tracer(program: RunningProgram, tell: Tell) -> NativeTracer:
     """The native tracer, built for the program's interpreter; TargetError if it cannot be."""
+    if program.user and (why := _distrusted(program)):
+        remedy = f"sudo -u '#{program.user.uid}' perflaw attach {program.pid}"
+        raise TargetError(f"process {program.pid}", f"root compiles nothing for its Python: {why}", remedy)
     try:
         tracer = choose("native", program.interpreter, tell)
     except TargetError as error:
@@ -167,17 +168,49 @@ def _tracer(program: RunningProgram, tell: Tell) -> NativeTracer:
     return tracer
 
 
+def _distrusted(program: RunningProgram) -> str:
+    """Why another user could change the program's interpreter or its headers, in words; empty if only root could."""
+    for path in (program.interpreter.path, program.interpreter.include):
+        with suppress(OSError):  # the headers are not installed, which is said where they are needed
+            if why := distrust(Path(path).resolve()):
+                return why
+    return ""
+
+
 @contextmanager
-def lock(spool: Path) -> Iterator[Path]:
+def unless_refused(claim: RunClaim) -> Iterator[None]:
+    """Keep the folders of a run unless a TargetError says that nothing was recorded."""
+    try:
+        yield
+    except TargetError:
+        discard(claim.folder)
+        raise
+
+
+@contextmanager
+def lock(spool: Spool) -> Iterator[Path]:
     """A file that is locked while entered; the new thread waits for its lock to end the recording."""
-    path = spool.resolve() / "attached"  # the program may be in another folder
-    with path.open("wb") as file:
+    path = spool.put("attached", b"")
+    with spool.rights:
+        file = (spool.folder / path.name).open("r+b")
+    with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             why = f"{error.strerror}; its end would not be noticed by the program"
             raise StoreError(f"{path}: cannot be locked", why, "cd ~ && perflaw attach …") from error
         yield path
+
+
+def _extension(program: RunningProgram, tracer: NativeTracer, spool: Spool) -> Path:
+    """The extension as the program reaches it; another user's gets a copy, once."""
+    if program.user is None:
+        return tracer.file
+    for path in mapped_files(program.pid):
+        known = Path(path.removesuffix(DELETED))
+        if known.name == tracer.file.name:  # the loader knows a library by its name, also where the file is gone
+            return known
+    return spool.put(tracer.file.name, tracer.file.read_bytes())
 
 
 def _measured(
@@ -187,13 +220,17 @@ def _measured(
 
     The program need not wait for that.
     """
-    python = program.interpreter.path
-    with tempfile.TemporaryDirectory(prefix="perflaw-") as spool:
+    python, user = program.interpreter.path, program.user
+    with shared_folder(user, Path("/"), python) if user else tempfile.TemporaryDirectory(prefix="perflaw-") as folder:
+        spool, extension, options = (folder, tracer.file, {})
+        if isinstance(folder, Spool):
+            assert user
+            extension = folder.put(tracer.file.name, tracer.file.read_bytes())
+            spool, options = str(folder.told), user.options()
         chosen = {**settings, "SPOOL": spool, "MAIN": "perflaw", "FOLDER": str(TARGET_FOLDER)}
         text = json.dumps({f"PERFLAW_TARGET_{name}": value for name, value in chosen.items()})
-        done = subprocess.run(
-            [python, "-I", "-S", "-c", _CALIBRATE, tracer.file, text], capture_output=True, text=True, timeout=60
-        )
+        command: list[str | Path] = [python, "-I", "-S", "-c", _CALIBRATE, extension, text]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **options)
     if done.returncode:
         why = f"the tracer does not start in {python}: {done.stderr.strip().splitlines()[-1:]}"
         raise TargetError(f"process {program.pid}", why, "perflaw doctor")
@@ -203,8 +240,9 @@ def _measured(
 
 def definitions(reader: NativeReader) -> Definitions:
     """What the program's tracer defined so far."""
-    for process in reader.processes.values():
-        return process.definitions.update()
+    with reader.rights:
+        for process in reader.processes.values():
+            return process.definitions.update()
     return Definitions()
 
 
@@ -215,7 +253,7 @@ def _begin(
 
     A program that has called ``perflaw.listen`` is asked for it, others get a new thread.
     """
-    if connection := connect(program.pid):
+    if program.user is None and (connection := connect(program.pid)):  # it answers none but its own user
         stack.enter_context(connection)
         ask(program.pid, connection, extension, settings)
         await_begin(reader, program.pid, lambda: "")

@@ -270,10 +270,11 @@ class StoppedThread:
         with (Path("/proc") / str(self.pid) / "mem").open("rb", buffering=0) as memory:
             return os.pread(memory.fileno(), size, address)
 
-    def write(self, address: int, content: bytes) -> None:
-        """Change bytes of the process."""
+    @contextmanager
+    def memory(self) -> Iterator[int]:
+        """A descriptor of the memory of the process, which stays that of the program that it runs now."""
         with (Path("/proc") / str(self.pid) / "mem").open("r+b", buffering=0) as memory:
-            os.pwrite(memory.fileno(), content, address)
+            yield memory.fileno()
 
     def _registers(self) -> _Registers:
         registers = _Registers()

@@ -65,7 +65,7 @@ def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode
     with open_elf(module) as elf:
         if elf is None:
             return {}
-        name = f"dwarf-{code_version()}-{elf.identity}.json"
+        name = f"dwarf-{code_version()}-{elf.key}.json"
         known = _read_cache(name)
         missing = [offset for offset in offsets if offset not in known]
         if missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+
+from perflaw.record.cache import distrust
 
 if TYPE_CHECKING:
     from elftools.dwarf.dwarfinfo import DWARFInfo
@@ -77,6 +80,20 @@ class Elf:
                             return str(note["n_desc"])
         about = self.path.stat()
         return hashlib.sha256(f"{self.path.resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:40]
+
+    @property
+    def key(self) -> str:
+        """What the cache keeps things of this file by: its identity, and which file it is if another user may change it.
+
+        That user could give it the identity of another file.
+        """
+        about, is_trusted = os.fstat(self.file.stream.fileno()), False
+        with suppress(OSError):  # it is gone
+            place = self.path.resolve()
+            is_trusted = not distrust(place) and os.path.samestat(place.stat(), about)
+        return (
+            self.identity if is_trusted else f"{self.identity}-{about.st_dev:x}-{about.st_ino:x}-{about.st_ctime_ns:x}"
+        )
 
     @property
     def is_dynamic(self) -> bool:
@@ -152,9 +169,10 @@ def open_elf(path: Path) -> Iterator[Elf | None]:
     elf = None
     with ExitStack() as stack:
         with suppress(OSError, ELFError, ValueError):  # ValueError: a place beyond the largest file
-            file = ELFFile(stack.enter_context(path.open("rb")))
-            if _is_whole(file, path.stat().st_size):
-                elf = Elf(path, file)
+            if path.is_file():  # a pipe would be waited for
+                file = ELFFile(stack.enter_context(path.open("rb")))
+                if _is_whole(file, path.stat().st_size):
+                    elf = Elf(path, file)
         yield elf
 
 

@@ -22,7 +22,8 @@ from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import EVERYTHING, NAMELESS, Globs, functions, has_names
 from perflaw.record.launch import Launch
 from perflaw.record.python.native_reader import NativeReader
-from perflaw.record.reader import Reader, RecordedProcess
+from perflaw.record.reader import RecordedProcess
+from perflaw.record.rights import OWN, Rights
 from perflaw.record.tree.core import clock_tick
 from perflaw.types import Component
 
@@ -63,9 +64,9 @@ class HooksTracer:
             ours |= {"PERFLAW_TARGET_INJECT": self.injects, "PERFLAW_TARGET_INJECTOR": self.name}
         return {**os.environ, "LD_PRELOAD": preloaded, **ours}
 
-    def reader(self, spool: Path, seed: int) -> Reader:
-        """A reader of the rings of all processes."""
-        return HooksReader(spool, seed, self.library, self.answerer)
+    def reader(self, spool: Path, seed: int, rights: Rights = OWN) -> HooksReader:
+        """A reader of the rings of all processes, which opens them with these rights."""
+        return HooksReader(spool, seed, self.library, self.answerer, rights)
 
     def tick_ns(self) -> float:
         """The step of the clock that the library reads."""
@@ -136,14 +137,15 @@ MOST_NAMED: Final = 100
 class HooksReader(NativeReader):
     """Reads rings while they fill; looks up the names of functions when everything has been read."""
 
-    def __init__(self, spool: Path, seed: int, library: Path, answerer: Answerer) -> None:
-        super().__init__(spool, seed, library)
+    def __init__(self, spool: Path, seed: int, library: Path, answerer: Answerer, rights: Rights = OWN) -> None:
+        super().__init__(spool, seed, library, rights)
         self.answerer = answerer
-        (spool / FOLDER).mkdir(mode=0o700)
+        with rights:
+            (spool / FOLDER).mkdir(mode=0o700)
 
     def _look(self) -> None:
         """Answer the programs' questions, then look for new processes and rings."""
-        self.answerer.answer(self.spool)  # first, because the program waits for the answer
+        self.answerer.answer(self.spool, self.rights)  # first, because the program waits for the answer
         super()._look()
 
     def finish(self, pid: int) -> Iterator[RecordedProcess]:

@@ -6,6 +6,8 @@ The hooks know addresses; the recorder knows names and types. When a program mee
 
 from __future__ import annotations
 
+import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +19,7 @@ from perflaw.record.compiled.inject import frida
 from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.inject.tables import NO_PATCHES
 from perflaw.record.compiled.selection import Globs, chosen, functions
+from perflaw.record.rights import OWN, Rights, read_regular, write_new
 
 FOLDER: Final = "answers"
 """Folder of the spool for questions and answers."""
@@ -38,15 +41,30 @@ class Answerer:
         for text in (f"patches {module}", f"functions {module}")[: 1 + bool(self.globs)]:
             self._answer_to(text)
 
-    def answer(self, spool: Path) -> None:
-        """Answer the questions that have come since the last call."""
+    def answer(self, spool: Path, rights: Rights = OWN) -> None:
+        """Answer the questions that have come since the last call. ``rights``: those of the program's user."""
         with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up
-            for question in (spool / FOLDER).glob("*.ask"):
-                text = question.read_bytes().decode(errors="surrogateescape")
-                part = question.with_suffix(".part")
-                part.write_bytes(self._answer_to(text))
-                part.replace(question.with_suffix(""))
-                question.unlink()
+            with rights:
+                questions = list((spool / FOLDER).glob("*.ask"))
+            for question in questions:
+                with rights:
+                    text = read_regular(question).decode(errors="surrogateescape")
+                    may_know = not rights.user or self._may_know(text)
+                answer = self._answer_to(text) if may_know else b""
+                with rights:
+                    part = question.with_suffix(".part")
+                    write_new(part, answer)
+                    part.replace(question.with_suffix(""))
+                    question.unlink()
+
+    def _may_know(self, text: str) -> bool:
+        """Whether the user whose rights we have may read the file that a question is about, or runs it."""
+        file = re.fullmatch(r"(?:functions|patches|\w+ [0-9a-f]+) (/.*)", text, re.DOTALL)
+        with suppress(OSError):  # it may not
+            if file and self.injection and Path(file[1]) != self.injection.program:
+                os.close(os.open(file[1], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            return bool(file)
+        return False
 
     def _answer_to(self, text: str) -> bytes:
         """The answer to a question, worked out once. The loader's path of a file may be a link to the one that is mapped."""

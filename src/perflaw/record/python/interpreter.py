@@ -8,6 +8,7 @@ from functools import cache
 from typing import Final
 
 from perflaw.errors import TargetError
+from perflaw.record.rights import User
 
 OLDEST: Final = (3, 11)
 _QUESTION: Final = """
@@ -51,10 +52,16 @@ class Interpreter:
 
 
 @cache
-def probe(python: str) -> Interpreter:
-    """Start an interpreter to learn what it is; TargetError if it does not start or perflaw cannot record it."""
+def probe(python: str, user: User | None = None) -> Interpreter:
+    """Start an interpreter to learn what it is; TargetError if it does not start or perflaw cannot record it.
+
+    ``user``: who starts it, because what another user runs may be that user's own.
+    """
+    command, options = [python, "-I", "-S", "-c", _QUESTION], user.options() if user else {}
     try:
-        answer = subprocess.run([python, "-I", "-S", "-c", _QUESTION], capture_output=True, text=True, timeout=60)
+        answer = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, **options
+        )
         name, version, *rest = answer.stdout.strip().split(" ", 3)
         suffix, include = [*rest, "", ""][:2]
         interpreter = Interpreter(python, name, version, suffix, include)

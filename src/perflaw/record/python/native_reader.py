@@ -5,8 +5,8 @@ Each process has a call tree, which the C core builds. Counters of executed line
 
 from __future__ import annotations
 
-import errno
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,8 @@ import numpy as np
 
 from perflaw.record.machine import stat_of
 from perflaw.record.reader import ExecutionCounts, RecordedProcess, empty_tree
-from perflaw.record.tree.core import Core
+from perflaw.record.rights import OWN, PASSING, Rights, read_regular
+from perflaw.record.tree.core import Core, load
 from perflaw.record.tree.records import CPU_LANE, CountedCode, Definitions, DefinitionsReader
 from perflaw.types import Component
 
@@ -32,10 +33,10 @@ CLOCK_STEP_NS: Final = 2_000_000_000
 """A folder that changed no longer ago is read again: the clocks of file systems have steps, some of them of a second."""
 CHECK_S: Final = 0.05
 """Interval at which ended processes are looked for."""
-_PASSING: Final = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
-"""What a ring could not be mapped for may be there a moment later."""
 _ATTEMPTS, _PAUSE_S = 20, 0.05
 """How often and at which interval the last rings of a process are looked for."""
+_FOLDER: Final = re.compile(r"[0-9]+-[0-9]+")
+"""Names of processes' folders: process id and a number."""
 GRACE_S: Final = 0.5
 """Time for which children may outlive the program and still be recorded."""
 
@@ -43,8 +44,8 @@ GRACE_S: Final = 0.5
 class ProcessSpool:
     """The spool folder of one process: its definitions, its rings, and the call tree built from them."""
 
-    def __init__(self, folder: Path, library: Path, seed: int, paths: bool = False) -> None:
-        self.folder, self.library, self.seed, self.paths = folder, library, seed, paths
+    def __init__(self, folder: Path, library: Path, seed: int, paths: bool = False, rights: Rights = OWN) -> None:
+        self.folder, self.library, self.seed, self.paths, self.rights = folder, library, seed, paths, rights
         self.pid, self.serial = map(int, folder.name.split("-"))
         self.definitions, self.listing = DefinitionsReader(folder / "definitions"), Listing(folder)
         self.core: Core | None = None
@@ -65,7 +66,7 @@ class ProcessSpool:
                 try:
                     self.core.attach(self.folder / name)
                 except OSError as error:
-                    if error.errno in _PASSING:  # it is tried again at the next look
+                    if error.errno in PASSING:  # it is tried again at the next look
                         self.listing.forget()
                         continue
                 self.rings.add(name)
@@ -116,7 +117,11 @@ class ProcessSpool:
         known = self.definitions.definitions
         tree = self.core.finish() if self.core else empty_tree(known.lanes())
         self.core = None
-        counted = ExecutionCounts(self.lines.table(owners), self.lines.sources()) if self.lines else None
+        counted = None
+        if self.lines:
+            with self.rights:
+                sources = self.lines.sources()
+            counted = ExecutionCounts(self.lines.table(owners), sources)
         return RecordedProcess(known, tree, parent, alive, counted)
 
     @property
@@ -132,8 +137,10 @@ class NativeReader:
     idle_s = LOOK_S
     paths = False
 
-    def __init__(self, spool: Path, seed: int, library: Path) -> None:
-        self.spool, self.seed, self.library = spool, seed, library
+    def __init__(self, spool: Path, seed: int, library: Path, rights: Rights = OWN) -> None:
+        """``rights``: with whose rights the files of the spool are opened."""
+        self.spool, self.seed, self.library, self.rights = spool, seed, library, rights
+        load(library)  # now, with our own rights
         self.processes: dict[str, ProcessSpool] = {}
         self.listing = Listing(spool)
         self.next_look = self.next_check = 0.0
@@ -144,6 +151,11 @@ class NativeReader:
         if now >= self.next_look:
             self._look()
             self.next_look = now + LOOK_S
+        with self.rights:
+            return self._take(now)
+
+    def _take(self, now: float) -> int:
+        """Read from what is known; returns the number of records."""
         if now >= self.next_check:
             # Processes that have ended are finished now: a program may have thousands of short-lived children.
             newest = {one.pid: one.serial for one in sorted(self.processes.values(), key=lambda one: one.serial)}
@@ -159,17 +171,18 @@ class NativeReader:
         """See :class:`Reader`. Children that outlive the program get a moment, then are asked to stop recording."""
         deadline = time.monotonic() + GRACE_S
         self._look()
-        while time.monotonic() < deadline and any(one.alive() for one in self.processes.values() if one.pid != pid):
+        while time.monotonic() < deadline and self._children_alive(pid):
             if not self.step():
                 time.sleep(LOOK_S)
             self._look()
-        alive = {name for name, process in self.processes.items() if process.pid != pid and process.alive()}
+        alive = self._children_alive(pid)
         for name in alive:
             core = self.processes[name].core
             if core:
                 core.stop()
-        for process in self.processes.values():
-            process.take_rest()
+        with self.rights:
+            for process in self.processes.values():
+                process.take_rest()
         owners: LineOwners = {}
         for process, parent in _with_parents(list(self.processes.values()), pid):
             yield process.recorded(parent, process.folder.name in alive, owners)
@@ -177,13 +190,20 @@ class NativeReader:
             known = DefinitionsReader(self.spool / "definitions").definitions
             yield RecordedProcess(known, empty_tree(known.lanes()))
 
+    def _children_alive(self, pid: int) -> set[str]:
+        """Folders of the processes that still run and record, without that of ``pid``."""
+        with self.rights:
+            return {name for name, process in self.processes.items() if process.pid != pid and process.alive()}
+
     def _look(self) -> None:
-        for name in sorted(self.listing.names() - self.processes.keys()):
-            if name.replace("-", "").isdigit():
-                self.processes[name] = ProcessSpool(self.spool / name, self.library, self.seed, self.paths)
-        for process in self.processes.values():
-            if not process.gone:
-                process.look()
+        with self.rights:
+            for name in sorted(self.listing.names() - self.processes.keys()):
+                if _FOLDER.fullmatch(name):
+                    folder = self.spool / name
+                    self.processes[name] = ProcessSpool(folder, self.library, self.seed, self.paths, self.rights)
+            for process in self.processes.values():
+                if not process.gone:
+                    process.look()
 
 
 def _with_parents(processes: list[ProcessSpool], pid: int) -> list[tuple[ProcessSpool, int | None]]:
@@ -291,7 +311,7 @@ class LineCounts:
         texts = {}
         for file in sorted({file for file, _, _ in self.counts}):
             with suppress(OSError, ValueError):  # it was never a file, or is gone
-                texts[file] = Path(file).read_bytes().decode(errors="replace")
+                texts[file] = read_regular(Path(file)).decode(errors="replace")
         return texts
 
 
@@ -303,7 +323,8 @@ def read_line_counts(folder: Path, known: Definitions) -> LineCounts | None:
     for number in {code.file for code in known.counted}:
         with suppress(OSError):  # the program removed it
             path = folder / f"{number}.counts"
-            files[number] = np.fromfile(path, dtype=np.uint64)
+            content = read_regular(path)
+            files[number] = np.frombuffer(content[: len(content) // 8 * 8], dtype=np.uint64)
             path.unlink()
     for code in known.counted:
         end = code.place + code.span + 2 * (1 + max((branch for branch, _, _ in code.blocks), default=-1))

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from perflaw.record.rights import PASSING, read_regular
 from perflaw.types import CPU, EVENTS, TIME, Collections, Component, Metric
 
 ENTER, EXIT, YIELD, RESUME, FEATURE, DEAD, CHANGE, SWITCH, THREAD, END, TURN = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
@@ -412,13 +413,15 @@ class DefinitionsReader:
 
     def update(self) -> Definitions:
         """Everything defined until now."""
-        if self.path.exists():
-            with self.path.open("rb") as file:
-                file.seek(self.position)
-                data, _, _ = file.read().partition(b"\0")
-            whole = data[: data.rfind(b"\n") + 1]
-            self.position += len(whole)
-            for line in whole.decode(errors="replace").split("\n"):
-                if line:
-                    self.definitions.take(line)
+        try:
+            data, _, _ = read_regular(self.path, self.position).partition(b"\0")
+        except OSError as error:  # nothing is defined yet, or the program has put something else there
+            if error.errno in PASSING:
+                raise
+            return self.definitions
+        whole = data[: data.rfind(b"\n") + 1]
+        self.position += len(whole)
+        for line in whole.decode(errors="replace").split("\n"):
+            if line:
+                self.definitions.take(line)
         return self.definitions

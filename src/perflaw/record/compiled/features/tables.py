@@ -90,8 +90,8 @@ class _FileIndex:
 
     base: int
     """Address in the file that corresponds to the start of the loaded image."""
-    identity: str
-    """Its build id."""
+    key: str
+    """What the cache keeps things of it by."""
     has_dwarf: bool
     """Whether the file has debug information itself; else the one that the distribution keeps apart is read."""
     ranges: NDArray[np.int64]
@@ -138,7 +138,7 @@ def feature_table(module: Path, returns: int, with_libraries: bool = False) -> b
     if number == _NO_UNIT and not index.is_injected:
         return _without_features(index, number)
     unit = "registers" if number == _NO_UNIT else f"{number:x}{'-libraries' * with_libraries}"
-    name = f"dwarf-features-{_version()}-{index.identity}-{unit}.table"
+    name = f"dwarf-features-{_version()}-{index.key}-{unit}.table"
     if kept := read_kept(name):
         return kept
     try:
@@ -174,7 +174,7 @@ def _index(module: Path, size: int, time: int) -> _FileIndex | None:
             hooks = np.array(hook_returns(elf), np.int64)
             returns = hooks if len(hooks) else entries + 1
             frames = Frames(own or dwarf) if dwarf else None
-            return _FileIndex(elf.base, elf.identity, own is not None, rows, returns, not len(hooks), frames)
+            return _FileIndex(elf.base, elf.key, own is not None, rows, returns, not len(hooks), frames)
 
 
 def _without_features(index: _FileIndex, unit: int) -> bytes:

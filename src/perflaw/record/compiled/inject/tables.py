@@ -105,7 +105,7 @@ def _patches(module: Path, size: int, time: int) -> ModulePatches:
     with open_elf(module) as elf:
         if elf is None or elf.file["e_machine"] != _MACHINE or elf.file.elfclass != 64:
             return _NOTHING
-        file = f"patches-{_version()}-{elf.identity}.npz"
+        file = f"patches-{_version()}-{elf.key}.npz"
         if content := read_kept(file):
             with suppress(OSError, ValueError, KeyError), np.load(io.BytesIO(content)) as kept:  # it is damaged
                 return ModulePatches(*(kept[name] for name in _ARRAYS))

@@ -197,6 +197,14 @@ def test_a_function_that_one_build_has_inlined_is_left_out():
     assert any("help" in note for note in whole.notes)
 
 
+def test_callers_that_were_not_recorded_are_left_out():
+    """The loop in a running program records more levels of callers in one run than in another."""
+    further = model([{p("a", "item"): (9000, 1000)}, {p("b", "item"): (1000, 9000)}])
+    nearer = model([{p("item"): (10_000, 10_000)}])
+    assert consistency(further, nearer).common == 1
+    assert set(merge([further, nearer]).paths) == {p("item")}
+
+
 def test_a_function_that_nobody_came_by_is_kept():
     """Of one build: a path that was not taken is no inlining. Of two: only where a path looks like another without it."""
     taken = model([{p("a"): (9000, 1000), p("b", "help"): (9000, 1000)}, {p("c"): (1000, 9000)}])

@@ -121,6 +121,22 @@ def test_runs_and_machines_are_put_together(tmp_path):
     assert read_observed(recordings, ["app.g"]) == []
 
 
+@pytest.mark.parametrize(("language", "build"), [("python", "a"), ("c", "1")])
+def test_recordings_of_other_functions_of_one_program_are_one_platform_until_a_file_changes(tmp_path, language, build):
+    """A run knows the files of what was selected, and the digest of all of these differs by the selection."""
+    seen = [{"a.py": "a", "b.py": "b"}, {"a.py": "a"}, {"a.py": "a", "c.py": "c"}, {"a.py": "a", "b.py": "changed"}]
+    recordings = []
+    for number, sources in enumerate(seen, 1):
+        one = recording(tmp_path, f"000{number}", replace(RUN, sources=sources), PathsAbout(str(number), 1.0, 9.0))
+        columns = {"component": ints([7]), "name": texts(["app.f"]), "file": texts(["a.py"]), "line": ints([1])}
+        columns |= {"language": texts([language]), "origin": texts(["own"]), "parameters": texts([""])}
+        write_tables(one.folder, {"components": Table({**columns, "calls": ints([9]), "open": ints([0])})})
+        recordings.append(one)
+    (observed,) = read_observed(recordings)
+    assert observed.platforms == (Platform("here", build, 1.0), Platform("here", "4", 1.0))
+    assert {one.run: one.platform for one in observed.observations} == {"0001": 0, "0002": 0, "0003": 0, "0004": 1}
+
+
 def test_what_is_not_there_is_told(tmp_path):
     with pytest.raises(StoreError, match="--collect paths"):
         read_observed([Recording(RUN, tmp_path)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +68,7 @@ def read_observed(
         for path, _, name in tables["call_paths"]:
             names.setdefault(path, []).append(name)
         paths = {path: tuple(parts) for path, parts in names.items()}
+        builds = _builds(recording, build)
         for number, name, share in tables["path_functions"]:
             if components is not None and name not in components:
                 continue
@@ -77,10 +78,7 @@ def read_observed(
             if dropped:
                 note = f"{dropped} functions with little time of their own were dropped for lack of room"
                 function.notes[note] = None
-            # The tick is calibrated anew in each run: a different tick is not a different platform.
-            same = (known for known in function.platforms if (known.host, known.build) == (run.host, build))
-            platform = next(same, Platform(run.host, build, tick))
-            place = function.platforms.setdefault(platform, len(function.platforms))
+            place = function.platform(Platform(run.host, str(builds.get(name, build)), tick), run.sources, build)
             function.observations += _observations(tables, number, metric, paths, function.paths, place, run.id)
             if run.machine:
                 function.queued_ns[run.id] = run.machine.queued_ns
@@ -98,14 +96,28 @@ def forget_function(folder: Path, component: str) -> bool:
     return rows.size > 0
 
 
+def _builds(recording: Recording, build: str) -> dict[str, str]:
+    """Function of a Python program → digest of its file, which does not depend on what else was recorded.
+
+    Empty for a function of a library. Functions of compiled programs are not in it: their build is that of the program.
+    """
+    sources = recording.run.sources
+    if not sources or build in sources.values():
+        return {}
+    rows = read_table(recording.folder, "components")
+    return {name: sources.get(file, "") for _, name, file, _, language, *_ in rows if language == "python"}
+
+
 @dataclass
 class _FunctionPaths:
     """What the runs read so far say of a function."""
 
     paths: dict[CallPath, int] = field(default_factory=dict)
     """Call path → its place."""
-    platforms: dict[Platform, int] = field(default_factory=dict)
-    """Platform → its place."""
+    platforms: list[Platform] = field(default_factory=list)
+    """Platforms."""
+    sources: list[dict[str, str]] = field(default_factory=list)
+    """What is known of each one's files."""
     observations: list[Observation] = field(default_factory=list)
     """Observations of all runs."""
     probes: list[float] = field(default_factory=list)
@@ -116,6 +128,24 @@ class _FunctionPaths:
     """Notes, each once."""
     queued_ns: dict[str, int] = field(default_factory=dict)
     """Run → time that it queued for a CPU."""
+
+    def platform(self, new: Platform, sources: Mapping[str, str], whole: str) -> int:
+        """The place of a run's platform: that of earlier runs if none of the files that both know has changed.
+
+        A run knows the files of which it recorded a function, so digests of all of them differ by what was selected. The
+        tick is calibrated anew in each run: a different tick is not a different platform.
+        """
+        for place, one in enumerate(self.platforms):
+            known = self.sources[place]
+            if one.host != new.host or any(known.get(file, digest) != digest for file, digest in sources.items()):
+                continue
+            if one.build == new.build or known.keys() & sources.keys():
+                known.update(sources)
+                return place
+        taken = {(one.host, one.build) for one in self.platforms}
+        self.platforms.append(replace(new, build=whole) if (new.host, new.build) in taken else new)
+        self.sources.append(dict(sources))
+        return len(self.platforms) - 1
 
     def observed(self, component: str, metric: str) -> Observed:
         """All observations of the function."""

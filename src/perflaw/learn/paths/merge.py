@@ -405,15 +405,16 @@ def group_of_paths(spec: PathSpec, names: frozenset[str] = frozenset()) -> dict[
     }
 
 
-# ---- Functions that are on the call paths of one build and not on those of another, which inlined them into their callers
-# (RQ2).
+# ---- Functions that are on the call paths of one specification and not on those of another: a build inlined them into their
+# callers (RQ2), or they were not recorded.
 
 
 def inlined_functions(specs: Sequence[PathSpec]) -> frozenset[str]:
     """Names to leave out of all paths: a specification lacks them, and has the other's paths without them.
 
     A name stays if it is missing only because no call came that way: then the other specification has no such path
-    without it. Specifications of the same builds are not compared.
+    without it. Of one build only one of two specifications can lack a function on a path, by what was recorded: two paths
+    that differ by a function each are two ways.
     """
 
     def functions(paths: Iterable[CallPath]) -> set[str]:
@@ -422,11 +423,10 @@ def inlined_functions(specs: Sequence[PathSpec]) -> frozenset[str]:
     found: set[str] = set()
     for one, other in permutations(specs, 2):
         here, there = ({platform.build for platform in spec.platforms} for spec in (one, other))
-        if here == there and here and "" not in here:
-            continue
+        is_one_build = here == there and here and "" not in here
         missing = frozenset(functions(one.paths) - functions(other.paths))
         extra = frozenset(functions(other.paths) - functions(one.paths))
-        bare = {without_functions(path, extra) for path in other.paths}
+        bare = {without_functions(path, frozenset() if is_one_build else extra) for path in other.paths}
         for path in one.paths:
             names = missing.intersection(path[:-1])
             if names and (short := without_functions(path, missing)) in bare and short not in one.paths:

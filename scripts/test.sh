@@ -14,6 +14,7 @@ if [ -n "$all" ]; then
     extra=test
     export PERFLAW_TEST_EXAMPLES=full
 fi
+unset PYTHONDONTWRITEBYTECODE # else each of the thousand programs that tests start compiles what it imports
 sh scripts/browser.sh ${all:+all}
 sh scripts/compilers.sh ${all:+all}
 sh scripts/servers.sh tests
@@ -38,11 +39,15 @@ done
 echo "lint and types"
 $python -m ruff check .
 $python -m ruff format --check --quiet .
-# What enters the target is checked by itself: its modules are top-level ones there.
-for version in 3.11 $others; do
-    echo "$python -m mypy --python-version $version"
-    echo "cd src/perflaw/record/python/target && ../../../../../$python -m mypy --strict --python-version $version _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py"
-done | xargs -P 2 -I COMMAND sh -c COMMAND
+# What enters the target is checked for each Python, by itself, because its modules are top-level ones there.
+{
+    for version in 3.11 ${all:+$others}; do
+        echo "$python -m mypy --python-version $version"
+    done
+    for version in 3.11 $others; do
+        echo "cd src/perflaw/record/python/target && ../../../../../$python -m mypy --strict --python-version $version _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py"
+    done
+} | xargs -P 2 -I COMMAND sh -c COMMAND
 
 tests() { # version, arguments of pytest
     version=$1

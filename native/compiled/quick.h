@@ -35,7 +35,7 @@ ALWAYS_INLINE int quick_done(Thread *thread, int done) {
 /* The clock, if the thread was certainly on the CPU since its last event; 0 if not, or if the event needs more than a stamp. */
 ALWAYS_INLINE int64_t quick_now(const Thread *thread) {
 #if defined(__x86_64__)
-    uint64_t passed = __rdtsc() - recording.clock.base_ticks;
+    uint64_t passed = __builtin_ia32_rdtsc() - recording.clock.base_ticks;
     int64_t now = recording.clock.base_ns + (int64_t)((unsigned __int128)passed * recording.clock.multiplier >> 32);
     int is_usual = (uint64_t)(now - thread->cpu.last_event) < thread->quick_gap && *thread->switched == cpu_armed;
     return __builtin_expect(is_usual, 1) ? now : 0;

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import stdtr
 
 from perflaw.check.unit_costs import compare_units
+from tests.conftest import examples
 
 SIZES, FUNCTIONS = 5, 40
 
@@ -66,7 +67,7 @@ def test_thirty_percent_stand_out_of_lumps():
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (2, 2), (3, 1)])
 def test_unchanged_functions_rarely_seem_changed(kind, old, new):
     alarms = 0
-    for seed in range(60):
+    for seed in range(examples(60)):
         result = compared(runs(np.random.default_rng(seed), old, new, **kind))
         p = 2 * stdtr(result.freedom, -np.abs(result.change) / result.error)
         alarms += p.min() < 0.005 / FUNCTIONS

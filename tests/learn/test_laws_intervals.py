@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from perflaw.learn.series import Series, learn
+from tests.conftest import examples
 from tests.learn.law_data import TRUTHS, at_least, at_most, covered, draw, generator
 
 
@@ -14,7 +15,7 @@ from tests.learn.law_data import TRUTHS, at_least, at_most, covered, draw, gener
 def test_coverage_at_twice_the_percentile(name: str, noise: float) -> None:
     truth, _ = TRUTHS[name]
     rng = generator(30, len(name), int(noise * 100))
-    for n, count in ((10, 120), (20, 120), (30, 120), (100, 60)):
+    for n, count in ((10, examples(120)), (20, examples(120)), (30, examples(120)), (100, examples(60))):
         data, means = zip(*(draw(truth, noise, n, rng) for _ in range(count)), strict=True)
         at_least(covered(learn(data), means), count, 0.93, f"{name}, noise {noise}, n {n}")
 
@@ -22,7 +23,7 @@ def test_coverage_at_twice_the_percentile(name: str, noise: float) -> None:
 def test_where_one_law_remains_coverage_is_the_nominal_one() -> None:
     rng, hits, count = generator(31), 0, 0
     for truth, _ in TRUTHS.values():
-        data, means = zip(*(draw(truth, 0.05, 30, rng) for _ in range(150)), strict=True)
+        data, means = zip(*(draw(truth, 0.05, 30, rng) for _ in range(examples(150))), strict=True)
         single = [(one, mean) for one, mean in zip(learn(data), means, strict=True) if not one.law.alternatives]
         hits += covered([one for one, _ in single], [mean for _, mean in single])
         count += len(single)
@@ -46,28 +47,28 @@ def test_a_new_run_falls_into_its_interval() -> None:
 def test_three_runs_of_a_thousand_are_three_replicates(exponent: float) -> None:
     """A naive 95 % interval covers 31 % here."""
     rng, runs, means, data = generator(33, int(exponent)), np.repeat(np.arange(3), 1000), [], []
-    for _ in range(100):
+    for _ in range(examples(100)):
         x = rng.choice(np.geomspace(10, 1e4, 20), 3000)
         level = np.exp(0.03 * rng.standard_normal(3))[runs]
         data.append(Series("s", x**exponent * level * np.exp(0.1 * rng.standard_normal(3000)), {"n": x}, runs=runs))
         means.append((2 * np.percentile(x, 95)) ** exponent * np.exp(0.03**2 / 2 + 0.1**2 / 2))
     laws = learn(data)
-    at_least(covered(laws, means), 100, 0.93)
+    at_least(covered(laws, means), len(laws), 0.93)
     assert all(one.law.runs == 3 and one.law.n == 3000 for one in laws)
 
 
 def test_sizes_that_vary_between_runs() -> None:
     rng, means, data = generator(34), [], []
     size = np.resize([100.0, 300, 1000, 3000, 10000], 15)
-    for _ in range(150):
+    for _ in range(examples(150)):
         level = size * np.exp(0.1 * rng.standard_normal(15))
         y = np.repeat(level, 40) * np.exp(0.2 * rng.standard_normal(600))
         x = np.repeat(size, 40)
         data.append(Series("s", y, {"n": x}, runs=np.repeat(np.arange(15), 40)))
         means.append(2 * np.percentile(x, 95) * np.exp(0.1**2 / 2 + 0.2**2 / 2))
     laws = learn(data)
-    at_least(covered(laws, means), 150, 0.93)
-    at_least(sum(one.law.family == "linear" for one in laws), 150, 0.9)
+    at_least(covered(laws, means), len(laws), 0.93)
+    at_least(sum(one.law.family == "linear" for one in laws), len(laws), 0.9)
 
 
 def test_one_run_gives_a_law_and_says_so() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from perflaw.learn.series import Series, learn
+from tests.conftest import examples
 from tests.learn.law_data import at_least, at_most, generator
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -31,7 +32,8 @@ DESIGNS: dict[str, Draw] = {
 @pytest.mark.parametrize("noise", NOISES)
 def test_noise_is_constant(noise: str, design: str) -> None:
     rng = generator(20, len(noise), len(design))
-    data = [Series("s", NOISES[noise](rng, n), {"n": DESIGNS[design](rng, n)}) for n in (5, 10, 30) for _ in range(80)]
+    sizes = np.repeat((5, 10, 30), examples(80))
+    data = [Series("s", NOISES[noise](rng, n), {"n": DESIGNS[design](rng, n)}) for n in sizes]
     found = sum(one.law.family != "constant" for one in learn(data))
     at_most(found, len(data), 0.05, f"{noise}, {design}")
 
@@ -40,9 +42,9 @@ def test_many_features_do_not_help_noise() -> None:
     rng = generator(21)
     data = [
         Series("s", rng.exponential(1.0, 15), {name: rng.uniform(1, 100, 15) for name in "abcdefgh"})
-        for _ in range(300)
+        for _ in range(examples(300))
     ]
-    at_most(sum(one.law.family != "constant" for one in learn(data)), 300, 0.05)
+    at_most(sum(one.law.family != "constant" for one in learn(data)), len(data), 0.05)
 
 
 def test_no_noise_at_all_is_constant_and_none() -> None:
@@ -81,19 +83,19 @@ def test_run_effects_do_not_pass_for_a_dependence() -> None:
     rng = generator(24)
     size = np.array([100.0, 200, 500, 1000, 2000, 5000])
     data = []
-    for _ in range(150):
+    for _ in range(examples(150)):
         level = np.exp(0.1 * rng.standard_normal(6))
         y = np.repeat(level, 50) * np.exp(0.02 * rng.standard_normal(300))
         data.append(Series("s", y, {"n": np.repeat(size, 50)}, runs=np.repeat(np.arange(6), 50)))
-    at_most(sum(one.law.family != "constant" for one in learn(data)), 150, 0.05)
+    at_most(sum(one.law.family != "constant" for one in learn(data)), len(data), 0.05)
 
 
 def test_noise_within_runs_is_constant() -> None:
     rng = generator(25)
     data = []
-    for _ in range(150):
+    for _ in range(examples(150)):
         level = np.repeat(np.exp(0.1 * rng.standard_normal(6)), 20)
         x = rng.uniform(1, 100, 120)
         runs = np.repeat(np.arange(6), 20)
         data.append(Series("s", level * np.exp(0.1 * rng.standard_normal(120)), {"n": x}, runs=runs))
-    at_most(sum(one.law.family != "constant" for one in learn(data)), 150, 0.05)
+    at_most(sum(one.law.family != "constant" for one in learn(data)), len(data), 0.05)

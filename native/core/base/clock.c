@@ -30,9 +30,9 @@ static int is_invariant(void) {
 static void read_both(uint64_t *ticks, int64_t *ns) {
     uint64_t narrowest = UINT64_MAX;
     for (int i = 0; i < TRIES; i++) {
-        uint64_t before = __rdtsc();
+        uint64_t before = __builtin_ia32_rdtsc();
         int64_t middle = clock_plain_ns();
-        uint64_t width = __rdtsc() - before;
+        uint64_t width = __builtin_ia32_rdtsc() - before;
         if (width >= narrowest) continue;
         narrowest = width;
         *ticks = before + width / 2;
@@ -58,7 +58,7 @@ static int calibrate(Clock *clock) {
 
 static uint64_t reading(const Clock *clock) {
 #if defined(__x86_64__)
-    if (clock->kind == CLOCK_TSC) return __rdtsc();
+    if (clock->kind == CLOCK_TSC) return __builtin_ia32_rdtsc();
 #endif
     return (uint64_t)clock_ns(clock);
 }

@@ -1,7 +1,7 @@
 """How much quicker two workers of a Dask cluster learn than one process, with the same result: cluster.py [VERB...].
 
 Each verb learns from data of this script, which one process takes some 30 s for where ``--scale`` is 1 (trend, annotate and
-mine: many functions; variance: a large call tree). One process and the cluster learn the same data in turn, in pairs, each
+mine: many functions; variance: many recordings). One process and the cluster learn the same data in turn, in pairs, each
 time with one thread of BLAS a process; the workers are started before and have imported what they need. Told are
 
 - the speed-up in wall time, which is worth something only on two cores that nothing else wants: the load stands beside it;
@@ -15,12 +15,17 @@ The bar for both is 1.7, for a median of the pairs. Status 1 where one is missed
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
+import shutil
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,17 +35,20 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import trend_scale
-from shared import Bars
+from shared import Bars, recorded
 from tests.check.spec_data import observed
-from variance_speed import random_tree
 
 from perflaw.api.mining import specs_of_observed
 from perflaw.cluster import on_cluster
 from perflaw.learn.annotations import annotate
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.trend import trend
-from perflaw.learn.variance.analyse import survey
-from perflaw.types import Component, Evidence
+from perflaw.learn.variance.analyse import variance
+from perflaw.store.call_trees import read_call_tree
+from perflaw.store.columns import Column, Table
+from perflaw.store.experiment import Recording, open_experiment, write_manifest
+from perflaw.store.tables import connect, write_tables
+from perflaw.types import TIME, Component, Evidence
 
 BAR = 1.7
 WORKERS = 2
@@ -78,9 +86,62 @@ def of_mine(scale: float) -> Learn:
 
 
 def of_variance(scale: float) -> Learn:
-    """The patterns of a random call tree."""
-    tree = random_tree(round(40_000 * scale), roots=20)
-    return lambda: survey(tree).variance
+    """Recordings of a program of 300 functions, read from the disk; and the patterns of their variance."""
+    recordings = _recordings(round(200 * scale))
+    return lambda: variance(read_call_tree(recordings, TIME))
+
+
+PROGRAM = """
+import sys
+from random import Random
+chance = Random(int(sys.argv[1]))
+def work(n):
+    for _ in range(n):
+        pass
+"""
+FUNCTION = """
+def f{i}(n):
+    work(n if chance.random() < {often} else 20 * n)
+    {calls}
+"""
+
+
+@cache
+def _recordings(count: int) -> list[Recording]:
+    """Copies of four recordings, each with the id of a run of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="perflaw-cluster-"))
+    atexit.register(shutil.rmtree, folder)
+    functions = [
+        FUNCTION.format(
+            i=i,
+            often=(0.97, 1)[i % 3 > 0],
+            calls="; ".join(f"f{k}(n)" for k in (2 * i + 1, 2 * i + 2, 2 * i + 7) if k < 300) or "pass",
+        )
+        for i in range(300)
+    ]
+    (folder / "program.py").write_text(PROGRAM + "".join(functions) + "for _ in range(10): f0(5)\n")
+    subprocess.run(recorded("--vary", "seed=1,2,3,4", "--", "program.py", "{seed}"), cwd=folder, check=True)
+    made = open_experiment("default", folder).recordings()
+    copies = []
+    for number in range(count):
+        one = made[number % len(made)]
+        run = replace(one.run, id=f"{number + 1:06d}")
+        tables = {name: _renamed(table, one.run.id, run.id) for name, table in one.tables().items()}
+        place = folder / run.id
+        place.mkdir()
+        write_tables(place, tables)
+        write_manifest(place, run)
+        copies.append(Recording(run, place))
+    return copies
+
+
+def _renamed(table: Table, old: str, new: str) -> Table:
+    """The table of a recording with another id of its run."""
+    if "run" not in table.columns:
+        return table
+    column = table.columns["run"]
+    words = tuple(new if word == old else word for word in column.words or ())
+    return table.replaced({"run": Column(column.values, column.rows, words)})
 
 
 VERBS: dict[str, Callable[[float], Learn]] = {
@@ -125,9 +186,10 @@ def measured(learn: Learn) -> Cost:
 
 
 def prepare() -> None:
-    """Import what the verbs need."""
-    for module in ("api.mining", "learn.annotations", "learn.trend", "learn.variance.analyse"):
+    """Import what the verbs need, and start the engine that reads tables."""
+    for module in ("api.mining", "learn.annotations", "learn.trend", "learn.variance.analyse", "store.call_trees"):
         import_module(f"perflaw.{module}")
+    connect()
 
 
 def compare(name: str, scale: float, pairs: int, bars: Bars) -> None:

@@ -48,6 +48,7 @@ def in_file(read: Callable[[Path], object], name: str = "data") -> Reader:
 
 def readers() -> dict[str, Reader]:
     """All readers by the name of their corpus."""
+    from perflaw.api.laws import load_laws
     from perflaw.explore.study_file import read_study
     from perflaw.imports.formats import ForeignFile
     from perflaw.imports.registry import read_benchmarks, read_trace
@@ -57,6 +58,7 @@ def readers() -> dict[str, Reader]:
     from perflaw.mine.messages import Measurement, Request
     from perflaw.record.compiled.dwarf import functions_at
     from perflaw.record.compiled.gcov_files import read_header
+    from perflaw.record.compiled.inject.relocation import Unpatchable, patch_of
     from perflaw.record.php.trace import XdebugTrace, no_functions
     from perflaw.record.tree.records import DefinitionsReader, ProcessIdentity
     from perflaw.record.workload_file import read_workloads
@@ -64,6 +66,7 @@ def readers() -> dict[str, Reader]:
     from perflaw.store.checksums import sealed
     from perflaw.store.csv_files import parse_csv
     from perflaw.store.experiment import read_manifest
+    from perflaw.store.remote import _decoded
     from perflaw.store.tables import read_table
     from perflaw.wire.channel import UNGREETED, Decoder, MessageLimits
 
@@ -100,6 +103,20 @@ def readers() -> dict[str, Reader]:
 
         return read
 
+    def twin(path: Path) -> None:
+        load_laws(str(path))
+
+    def pushed(data: bytes) -> None:
+        with contextlib.suppress(ValueError, RecursionError):
+            document = json.loads(data)
+            if isinstance(document, dict) and isinstance(document.get("run"), dict):
+                data = json.dumps(sealed({**document, "run": sealed(document["run"])})).encode()
+        _decoded("000001", data, "place")
+
+    def code(data: bytes) -> None:
+        with contextlib.suppress(Unpatchable):
+            patch_of(data, 0x401000)
+
     library = core_file(len)
 
     def streamed(path: Path) -> None:
@@ -124,6 +141,9 @@ def readers() -> dict[str, Reader]:
         "messages": messages,
         "manifests": in_file(manifest, "run.json"),
         "tables": in_file(lambda path: read_table(path.parent, "components"), "components.parquet"),
+        "twins": in_file(twin, "perf.law.json"),
+        "pushed": pushed,
+        "code": code,
         "frames": frames(MessageLimits()),
         "greetings": frames(UNGREETED),
     }

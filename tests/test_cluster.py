@@ -18,9 +18,8 @@ from perflaw.learn.annotations import annotate
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.series import learner
 from perflaw.learn.trend import trend
-from perflaw.learn.variance import patterns
 from perflaw.learn.variance.tree import Options
-from perflaw.parts import in_parts, mapped_by
+from perflaw.parts import Mapper, in_parts, mapped_by
 from perflaw.store import call_trees
 from perflaw.store.call_trees import read_merged
 from perflaw.store.merge import merge
@@ -65,14 +64,22 @@ def vary(recordings):
     return views
 
 
-def pickled(function, parts):
+class Pickled(Mapper):
     """What a cluster does with the parts, the last of them first."""
-    message = pickle.dumps((function, parts))
-    results = []
-    for at in reversed(range(len(parts))):
-        sent, all_parts = pickle.loads(message)
-        results.append(pickle.loads(pickle.dumps(sent(all_parts[at]))))
-    return results[::-1]
+
+    def results(self, function, parts):
+        message = pickle.dumps((function, parts))
+        results = []
+        for at in reversed(range(len(parts))):
+            sent, all_parts = pickle.loads(message)
+            results.append(pickle.loads(pickle.dumps(sent(all_parts[at]))))
+        return results[::-1]
+
+    def merged(self, read, merge, items, size, tell):
+        def run(function):
+            return lambda part: self.results(function, [part])[0]
+
+        return super().merged(run(read), run(merge), items, size, tell)
 
 
 @pytest.fixture
@@ -83,13 +90,12 @@ def small_parts(monkeypatch):
     )  # the room exports a function of its name
     monkeypatch.setattr(mining, "PART", 2)
     monkeypatch.setattr(call_trees, "PART", 2)
-    monkeypatch.setattr(patterns, "PART", 2)
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_learnt_elsewhere_in_another_order_give_the_same():
     here = trend(*matrix()), annotate([evidence(i) for i in range(5)])
-    with mapped_by(pickled):
+    with mapped_by(Pickled()):
         elsewhere = trend(*matrix()), annotate([evidence(i) for i in range(5)])
     assert repr(elsewhere) == repr(here)
 
@@ -98,7 +104,7 @@ def test_parts_learnt_elsewhere_in_another_order_give_the_same():
 def test_functions_mined_elsewhere_in_another_order_give_the_same():
     here = mine_all()
     assert any(one.spec.borders for one in here.file.specs)
-    with mapped_by(pickled):
+    with mapped_by(Pickled()):
         assert repr(mine_all().file) == repr(here.file)
 
 
@@ -111,7 +117,7 @@ def test_recordings_merged_elsewhere_in_another_order_give_the_same(recordings):
     assert len(parts) > 2
     assert parts == sorted(set(parts))
     assert parts[-1] == 1
-    with mapped_by(pickled):
+    with mapped_by(Pickled()):
         assert read_merged(folders) == tables
         assert repr(vary(recordings)) == repr(here)
 
@@ -172,8 +178,7 @@ def test_a_cluster_that_loses_workers_gives_the_same(tmp_path, recordings, monke
         for module, name, function in (
             (mining, "_mine_each", mined),
             (call_trees, "_read_together", varied),
-            (call_trees, "_merge_together", varied),
-            (patterns, "_paths_from_each", varied),
+            (call_trees, "merge", varied),
             (pages, "_explain_each", varied),
         ):
             with monkeypatch.context() as patch:

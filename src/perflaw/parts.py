@@ -9,30 +9,50 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, TypeVar
+from math import ceil
+from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-class Mapper(Protocol):
-    """Applies a function to parts, anywhere, and gives the results in the order of the parts."""
-
-    def __call__(
-        self, function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequence[Item]]
-    ) -> Iterable[list[Result]]:
-        """The function and the parts can be pickled."""
-
-
-def _here(function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequence[Item]]) -> Iterable[list[Result]]:
-    return map(function, parts)
 
 
 def untold(done: float) -> None:
     """Nobody asks how far it is."""
 
 
-_mapper: ContextVar[Mapper] = ContextVar("mapper", default=_here)
+class Mapper:
+    """Where parts are processed: here, one after the other. Others process them elsewhere (`cluster.py`)."""
+
+    def results(
+        self, function: Callable[[Sequence[Item]], list[Result]], parts: list[Sequence[Item]]
+    ) -> Iterable[list[Result]]:
+        """The function's results in the order of the parts; functions, parts and results can be pickled."""
+        return map(function, parts)
+
+    def merged(
+        self,
+        read: Callable[[Sequence[Item]], Result],
+        merge: Callable[[Sequence[Result]], Result],
+        items: Sequence[Item],
+        size: int,
+        tell: Callable[[float], None],
+    ) -> Result:
+        """See :func:`merged_in_parts`."""
+        steps, done = sum(merge_steps(len(items), size)), 0
+
+        def told(result: Result) -> Result:
+            nonlocal done
+            done += 1
+            tell(done / steps)
+            return result
+
+        results = [told(read(some)) for some in split(items, size)]
+        while len(results) > 1:
+            results = [told(merge(some)) for some in split(results, size)]
+        return results[0]
+
+
+_mapper: ContextVar[Mapper] = ContextVar("mapper", default=Mapper())  # noqa: B039 (it has no state)
 
 
 @contextmanager
@@ -43,6 +63,11 @@ def mapped_by(mapper: Mapper) -> Iterator[None]:
         yield
     finally:
         _mapper.reset(previous)
+
+
+def split(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    """Parts of ``size`` items; the last may have fewer."""
+    return [items[first : first + size] for first in range(0, len(items), size)]
 
 
 def in_parts(
@@ -58,9 +83,38 @@ def in_parts(
     4
     [1, 3, 0, 2]
     """
-    parts = [items[first : first + size] for first in range(0, len(items), size)]
+    parts = split(items, size)
     results: list[Result] = []
-    for some in _mapper.get()(function, parts) if len(parts) > 1 else [function(items)]:
+    for some in _mapper.get().results(function, parts) if len(parts) > 1 else [function(items)]:
         results += some
         tell(len(results))
     return results
+
+
+def merged_in_parts(
+    read: Callable[[Sequence[Item]], Result],
+    merge: Callable[[Sequence[Result]], Result],
+    items: Sequence[Item],
+    size: int,
+    tell: Callable[[float], None] = untold,
+) -> Result:
+    """One result of all items: ``size`` of them at a time are read, and so many of what came of that are merged, to the end.
+
+    What is read stays where it was read, until it is merged there. ``tell`` is told the part that is done. There is an item.
+
+    >>> merged_in_parts(sum, max, [3, 1, 2, 0, 7], size=2)
+    7
+    """
+    return _mapper.get().merged(read, merge, items, size, tell)
+
+
+def merge_steps(items: int, size: int) -> list[int]:
+    """How often is read, then how often is merged at each level.
+
+    >>> merge_steps(100, 8), merge_steps(8, 8)
+    ([13, 2, 1], [1])
+    """
+    steps = [ceil(items / size)]
+    while steps[-1] > 1:
+        steps.append(ceil(steps[-1] / size))
+    return steps

@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.learn.variance.moments import Link, Stats, bucket_middle, context_weights, pooled, quantile
+from perflaw.learn.variance.moments import (
+    Link,
+    Stats,
+    bucket_middle,
+    context_weights,
+    pooled,
+    quantile,
+    quantiles_of_groups,
+)
 from perflaw.types.call_trees import log_bucket
 from tests.learn.variance_data import Call, Recorder
 
@@ -103,3 +111,18 @@ def test_links_are_covariances_and_add_up():
     assert pooled([]) == Link(0, 0, 0, 0, 0, 0, 0, 0)
     assert pooled([link]) == link
     assert pooled([link, link, link]) == Link(*(3 * value for value in link))
+
+
+def test_quantiles_of_groups_are_those_of_each_group_to_the_last_bit():
+    rng = np.random.default_rng(2)
+    lengths = rng.integers(1, 70, 200)
+    first = np.cumsum(lengths) - lengths
+    weight = rng.choice([1.0, 1 / 3, 17.7], lengths.sum())
+    x = np.concatenate([np.sort(rng.lognormal(size=length)) for length in lengths])
+    for p in (0.5, 0.99):
+        each = [
+            quantile(x[at : at + n], weight[at : at + n], p)
+            for at, n in zip(first.tolist(), lengths.tolist(), strict=True)
+        ]
+        assert quantiles_of_groups(x, weight, first, p).tolist() == each
+    assert quantiles_of_groups(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), 0.5).tolist() == []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from perflaw.types.programs import Outlook
 
 Document = Mapping[str, Any]
-DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 """Exceptions that reading a damaged document raises."""
 WRITE_LAWS = "perflaw annotate -o perf.law"
 MODEL, READ = 0.3, 0.2
@@ -208,13 +208,13 @@ def _from_text(path: Path) -> LoadedLaws:
     try:
         claims = tuple(claims_of_text(file, twin))
         program = summary_from(twin.get("program")) if twin else None
+        runs, per = (_runs(twin), str(twin.get("per", ""))) if twin else (frozenset[tuple[str, str]](), "")
     except DataError as error:
         raise DataError(f"{path}: {error.what}", error.why, error.next_command) from error
     except DAMAGE as error:
         raise _damaged(str(beside), error) from error
     differing = sum(claim.document is None for claim in claims) if twin else 0
     note = f"{differing} of {len(claims)} laws differ from {beside.name}: their text counts" if differing else ""
-    runs, per = (_runs(twin), twin.get("per", "")) if twin else (frozenset[tuple[str, str]](), "")
     return LoadedLaws(str(path), claims, runs, note=note, program=program, per=per)
 
 
@@ -225,11 +225,12 @@ def _from_document(source: str, document: Document, annotations: Sequence[Annota
     try:
         claims = tuple(claims_of_document(document, annotations))
         program = summary_from(document.get("program"))
+        runs, per = _runs(document), str(document.get("per", ""))
     except DAMAGE as error:
         raise _damaged(source, error) from error
     if not claims:
         raise DataError(f"{source}: no laws in it", "nothing was learnt", WRITE_LAWS)
-    return LoadedLaws(source, claims, _runs(document), program=program, per=document.get("per", ""))
+    return LoadedLaws(source, claims, runs, program=program, per=per)
 
 
 def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping[str, float] | None) -> LoadedLaws:

@@ -133,6 +133,7 @@ def report_page(request: PageRequest) -> Page:
         exploration = study_data(experiment)
     with noted("profile"):
         profile = profile_document(experiment, runs, None)
+    document = learnt.document(at)
     return replace(
         page_of(experiment, recordings, learnt.annotations, dict(at) if at else None),
         program=learnt.program,
@@ -142,7 +143,8 @@ def report_page(request: PageRequest) -> Page:
         mine=specs,
         exploration=exploration,
         profile=profile,
-        overview=_overview(request, learnt),
+        laws=document,
+        overview=_overview(request, learnt, document),
         checks=checks_data(read_checks(open_experiment(experiment).folder)),
     )
 
@@ -156,8 +158,8 @@ def noted(what: str) -> Iterator[None]:
         notice(f"no {what}: {error}")
 
 
-def _overview(request: PageRequest, learnt: LearntExperiment) -> Document | None:
-    """What the overview tells; what changed is left out where there is nothing to compare with."""
+def _overview(request: PageRequest, learnt: LearntExperiment, laws: Document) -> Document | None:
+    """What the overview tells of these laws; what changed is left out where there is nothing to compare with."""
     from perflaw.report.overview import overview_data
     from perflaw.report.page.laws import component_keys
     from perflaw.report.profile import next_command
@@ -173,7 +175,7 @@ def _overview(request: PageRequest, learnt: LearntExperiment) -> Document | None
             break
     program = next((one.run for one in learnt.recordings if not one.run.parent), learnt.recordings[0].run)
     keys, other_sizes = component_keys(learnt.annotations), next_command(program, {}, request.experiment)
-    return overview_data(learnt.document(request.at), keys, learnt.outlook, changed, other_sizes)
+    return overview_data(laws, keys, learnt.outlook, changed, other_sizes)
 
 
 def study_data(experiment: str) -> Document | None:

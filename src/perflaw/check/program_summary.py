@@ -222,7 +222,10 @@ def _short(values: Array) -> list[float]:
 
 
 def summary_from(document: Mapping[str, Any] | None) -> ProgramSummary | None:
-    """The summary of a twin; None where it has none with the unit costs of single runs."""
+    """The summary of a twin; None where it has none with the unit costs of single runs.
+
+    ValueError, or what reading a damaged document raises, where it is damaged.
+    """
     if not document or "run_size" not in document:
         return None
     functions = document["functions"]
@@ -237,7 +240,7 @@ def summary_from(document: Mapping[str, Any] | None) -> ProgramSummary | None:
 
     edges = [(caller, f, calls) for f, one in enumerate(functions) for caller, *calls in one["callers"]]
     above = [(ancestor, f, share) for f, one in enumerate(functions) for ancestor, share in one["above"]]
-    return ProgramSummary(
+    summary = ProgramSummary(
         Metric(document["metric"], document["unit"]),
         tuple(document["sizes"]),
         np.array(document["runs"], dtype=np.float64),
@@ -257,3 +260,11 @@ def summary_from(document: Mapping[str, Any] | None) -> ProgramSummary | None:
         ),
         {},
     )
+    sizes, runs = len(summary.sizes), len(summary.run_size)
+    shapes = [(summary.runs, (sizes,)), (summary.calls, (sizes, count)), (summary.unit, (sizes, count))]
+    shapes += [(summary.run_unit, (runs, count)), (summary.edge_calls, (sizes, len(edges)))]
+    numbers = [(summary.run_size, 0, sizes), (summary.edges, -1, count), (summary.above[0], 0, count)]
+    fits = all(values.shape == shape or not values.size for values, shape in shapes)
+    if not fits or not all(((low <= one) & (one < high)).all() for one, low, high in numbers):
+        raise ValueError("a number of a size or of a function is out of range, or a row has another length")
+    return summary

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from math import ceil
 from pathlib import Path
 from socket import gethostname
 from typing import Final
@@ -14,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import StoreError
-from perflaw.parts import in_parts, untold
+from perflaw.parts import merged_in_parts, untold
 from perflaw.store.columns import NULL, WIDE, Array, Column, Row, Table, Tables
 from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
@@ -89,36 +88,18 @@ def read_merged(folders: Sequence[Path], tell: Callable[[float], None] = untold)
     """The tables of some recordings as one, given by their folders; StoreError where a table is missing or damaged.
 
     They are read and merged some at a time, and then what came of that is merged likewise. Sums are exact, so that this
-    gives the tables of one merge of all of them. ``tell`` is told the part that is done: merges
-    made, of all.
+    gives the tables of one merge of all of them. ``tell`` is told the part that is done.
     """
-    left = ceil(len(folders) / PART)
-    before, whole = 0, left
-    while left > 1:
-        left = ceil(left / PART)
-        whole += left
-
-    def told(done: int) -> None:
-        tell((before + done) / whole)
-
-    merged = in_parts(partial(_read_together, host=gethostname()), folders, PART, told)
-    while len(merged) > 1:
-        before += len(merged)
-        merged = in_parts(_merge_together, merged, PART, told)
-    return merged[0]
+    return merged_in_parts(partial(_read_together, host=gethostname()), merge, folders, PART, tell)
 
 
-def _read_together(folders: Sequence[Path], host: str) -> list[Tables]:
+def _read_together(folders: Sequence[Path], host: str) -> Tables:
     """The recordings in some folders as one; ``host`` is the one whose paths these are."""
     for folder in folders:
         if gethostname() != host and not folder.is_dir():
             why = "each worker of a cluster reads recordings itself, and this one does not see the folder"
             raise StoreError(f"{folder} is not there on {gethostname()}", why, "--cluster local:4")
-    return _merge_together([read_tables(folder) for folder in folders])
-
-
-def _merge_together(recordings: Sequence[Tables]) -> list[Tables]:
-    return [merge(recordings)]
+    return merge([read_tables(folder) for folder in folders])
 
 
 def call_tree(

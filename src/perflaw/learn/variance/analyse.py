@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -208,6 +208,11 @@ def patterns_of(
     for root in vertices:
         rows = list(_with_parents(root))
         numbers |= {vertex: number for number, (vertex, _) in enumerate(rows, len(numbers))}
+        ends_of: dict[int, list[Vertex]] = {}
+        for vertex, _ in rows:
+            for start, last in (segment for member in vertex.members for segment in segments.get(member, ())):
+                if last in vertex.members:
+                    ends_of.setdefault(start, []).append(vertex)
         nodes = []
         for vertex, parent in rows:
             stats = vertex.stats
@@ -236,7 +241,10 @@ def patterns_of(
                     off_for,
                 )
             )
-        edges = [edge for vertex, _ in rows for edge in _back_edges(tree, vertex, numbers, segments, options.paper)]
+        parents = dict(rows)
+        edges = [
+            edge for vertex, _ in rows for edge in _back_edges(tree, vertex, numbers, parents, ends_of, options.paper)
+        ]
         result.append(Pattern(tuple(nodes), tuple(edges)))
     return tuple(result)
 
@@ -251,33 +259,38 @@ def _with_parents(root: Vertex) -> Iterator[tuple[Vertex, Vertex | None]]:
 
 
 def _back_edges(
-    tree: Tree, head: Vertex, numbers: dict[Vertex, int], segments: SegmentsByNode, paper: bool
+    tree: Tree,
+    head: Vertex,
+    numbers: Mapping[Vertex, int],
+    above: Mapping[Vertex, Vertex | None],
+    ends_of: Mapping[int, Sequence[Vertex]],
+    paper: bool,
 ) -> list[Contribution]:
-    """Back-edges to a vertex: how much of its variance comes from each vertex below, the largest share first (§6.1)."""
-    found = []
-    paths: list[tuple[Vertex, ...]] = [(head, child) for child in reversed(head.children)]
-    while paths:  # depth first
-        path = paths.pop()
-        paths += ((*path, child) for child in reversed(path[-1].children))
-        end = path[-1]
-        ending = ((start, node) for node in end.members for start, last in segments.get(node, ()) if last == node)
-        if any(start in head.members for start, _ in ending):
-            heads, ends = sorted(head.members), sorted(end.members)
-            total = tree.total(heads)
-            sums = pooled(tree.links[node][inner] for node in heads for inner in ends if inner in tree.links[node])
-            within = pooled_cost(tree, heads, ends) if paper else cost_within(tree, heads, ends)
-            cf_self = within.variance * total.n**2 / total.spread if within else None
-            cf_net = sums.net(total) / total.spread
-            ids = tuple(numbers[each] for each in path)
-            found.append(Contribution(numbers[head], numbers[end], ids, cf_self, cf_net))
+    """Back-edges to a vertex: how much of its variance comes from each vertex below, the largest share first (§6.1).
+
+    ``above`` has the vertex right above each of the pattern, ``ends_of`` the vertices in which segments from a node end.
+    """
+    found: dict[Vertex, Contribution] = {}
+    below: dict[Vertex, float] = {}  # of each source, the shares of those below with no other one between
+    for end in sorted({end for node in head.members for end in ends_of.get(node, ())}, key=numbers.__getitem__):
+        path, on_the_way = [end], above[end]
+        while on_the_way is not None and on_the_way is not head:
+            path.append(on_the_way)
+            on_the_way = above[on_the_way]
+        if on_the_way is None:
+            continue
+        heads, ends = sorted(head.members), sorted(end.members)
+        total = tree.total(heads)
+        sums = pooled(tree.links[node][inner] for node in heads for inner in ends if inner in tree.links[node])
+        within = pooled_cost(tree, heads, ends) if paper else cost_within(tree, heads, ends)
+        cf_self = within.variance * total.n**2 / total.spread if within else None
+        cf_net = sums.net(total) / total.spread
+        ids = (numbers[head], *(numbers[each] for each in reversed(path)))
+        if nearest := next((each for each in path[1:] if each in found), None):
+            below[nearest] += cf_net
+        found[end], below[end] = Contribution(numbers[head], numbers[end], ids, cf_self, cf_net), 0.0
     # Of a source that has others below it, the share is without theirs.
-    apart = []
-    for edge in found:
-        below = [one for one in found if one.path[: len(edge.path)] == edge.path and one is not edge]
-        nearest = [
-            one for one in below if not any(two.path == one.path[: len(two.path)] for two in below if two is not one)
-        ]
-        apart.append(replace(edge, cf_net=edge.cf_net - sum(one.cf_net for one in nearest)))
+    apart = [replace(edge, cf_net=edge.cf_net - below[end]) for end, edge in found.items()]
     return sorted(apart, key=lambda edge: (-edge.cf_net, edge.source))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import LOW
-from perflaw.learn.variance.moments import ContextWeights, Floats, quantile
+from perflaw.learn.variance.moments import ContextWeights, Floats, quantiles_of_groups
 from perflaw.special import betainc
 from perflaw.types.call_trees import QUEUED, CallTree, NodeMoments, Samples
 from perflaw.types.recordings import CPU, EVENTS
@@ -59,6 +59,8 @@ MIN_WINDOW_CALLS: Final = 24
 """Shortest window, in sampled calls."""
 WINDOW_STEPS: Final = 4
 """Number of windows that begin within the length of one: windows overlap."""
+WINDOW_CALLS: Final = 1 << 16
+"""Sampled calls of the windows that are examined at once."""
 OUTER_FRACTION: Final = 0.15
 """Fraction of a window's contexts on either side that may differ from the others."""
 MAX_FACTOR_RATIO: Final = 3.0
@@ -97,8 +99,9 @@ def _medians_by_node(samples: Samples, cost: Floats, here: NDArray[np.intp]) -> 
     """Median of the known costs (S,) of each node's invocations ``here``."""
     known = here[~np.isnan(cost[here])]
     order = known[np.lexsort((cost[known], samples.node[known]))]
-    groups = np.split(order, np.flatnonzero(np.diff(samples.node[order])) + 1)
-    return {int(samples.node[one[0]]): quantile(cost[one], samples.weight[one], 0.5) for one in groups if len(one)}
+    nodes, first = np.unique(samples.node[order], return_index=True)
+    medians = quantiles_of_groups(cost[order], samples.weight[order], first, 0.5)
+    return dict(zip(nodes.tolist(), medians.tolist(), strict=True))
 
 
 def _slowdown_by_window(samples: Samples, places: NDArray[np.intp], factor: Floats) -> tuple[Floats, Floats]:
@@ -109,23 +112,37 @@ def _slowdown_by_window(samples: Samples, places: NDArray[np.intp], factor: Floa
         return np.zeros(0), np.zeros(0)
     invocations = np.bincount(inverse, samples.weight[places], len(nodes))
     size = max(MIN_WINDOW_CALLS, round(WINDOW_ROUNDS * len(places) / float(invocations[frequent].min())))
-    firsts = range(0, max(len(places) - size, 0) + 1, max(size // WINDOW_STEPS, 1))
-    windows = [slice(first, first + size) for first in firsts]
-    times = [float(np.median(samples.started[places[window]])) for window in windows]
-    found = []
-    for window in windows:
-        ratio, weight, node = factor[window], samples.weight[places[window]], samples.node[places[window]]
-        order = np.lexsort((ratio, node))
-        rows = np.split(order, np.flatnonzero(np.diff(node[order])) + 1)
-        agreed = 1.0  # as long as the contexts of the window do not agree on a factor
-        if len(rows) >= MIN_CONTEXTS:
-            medians = np.sort([quantile(ratio[row], weight[row], 0.5) for row in rows])
-            low, median, high = np.quantile(medians, [OUTER_FRACTION, 0.5, 1 - OUTER_FRACTION])
-            if high <= MAX_FACTOR_RATIO * low:
-                agreed = float(np.clip(median, 1 / MAX_SLOWDOWN, MAX_SLOWDOWN))
-        found.append(agreed)
-    distinct, kept = np.unique(np.array(times), return_index=True)
-    return distinct, np.array(found)[kept]
+    size = min(size, len(places))
+    firsts = np.arange(0, len(places) - size + 1, max(size // WINDOW_STEPS, 1))
+    times, found = np.empty(len(firsts)), np.empty(len(firsts))
+    at_once = max(WINDOW_CALLS // size, 1)
+    for begin in range(0, len(firsts), at_once):
+        some = slice(begin, begin + at_once)
+        windows = firsts[some, None] + np.arange(size)
+        times[some] = np.median(samples.started[places[windows]], axis=1)
+        found[some] = _agreed_factors(factor[windows], samples.weight[places[windows]], samples.node[places[windows]])
+    distinct, kept = np.unique(times, return_index=True)
+    return distinct, found[kept]
+
+
+def _agreed_factors(ratio: Floats, weight: Floats, node: NDArray[np.int64]) -> Floats:
+    """The factor (w,) on which the contexts of each window (w, k) agree; 1 as long as they do not agree."""
+    window = np.repeat(np.arange(len(ratio)), ratio.shape[1])
+    order = np.lexsort((ratio.ravel(), node.ravel(), window))
+    window, node = window[order], node.ravel()[order]
+    first = np.flatnonzero(np.append(True, (np.diff(window) != 0) | (np.diff(node) != 0)))
+    medians, of = quantiles_of_groups(ratio.ravel()[order], weight.ravel()[order], first, 0.5), window[first]
+    medians = medians[np.lexsort((medians, of))]
+    agreed, contexts = np.ones(len(ratio)), np.bincount(of, minlength=len(ratio))
+    begin = np.cumsum(contexts) - contexts
+    for count in np.unique(contexts[contexts >= MIN_CONTEXTS]).tolist():
+        rows = np.flatnonzero(contexts == count)
+        low, median, high = np.quantile(
+            medians[begin[rows, None] + np.arange(count)], [OUTER_FRACTION, 0.5, 1 - OUTER_FRACTION], axis=1
+        )
+        alike = high <= MAX_FACTOR_RATIO * low
+        agreed[rows[alike]] = np.clip(median[alike], 1 / MAX_SLOWDOWN, MAX_SLOWDOWN)
+    return agreed
 
 
 # ---- Variation common to all code of about the same length. Where caches, the core's other thread or a hypervisor make

@@ -155,6 +155,27 @@ def quantile_place(up_to: Floats, p: float) -> NDArray[np.intp]:
     return np.asarray(reached.argmax(axis=-1))
 
 
+def quantiles_of_groups(x: Floats, weight: Floats, first: NDArray[np.intp], p: float) -> Floats:
+    """The quantile ``p`` of each group (g,), as by :func:`quantile`; within groups ``x`` (n,) is sorted.
+
+    ``first`` (g,) are the places at which groups begin, one after the other; none is empty.
+
+    >>> quantiles_of_groups(np.array([1.0, 2.0, 3.0, 7.0]), np.array([1.0, 1.0, 2.0, 1.0]), np.array([0, 3]), 0.5)
+    array([2., 7.])
+    """
+    length = np.diff(first, append=len(x))
+    result = np.empty(len(first))
+    # Groups of similar length are the rows of a matrix, padded by no weight: their sums are added in the same order.
+    classes = np.frexp(length)[1]
+    for one in np.unique(classes):
+        rows = np.flatnonzero(classes == one)
+        column = np.arange(length[rows].max())
+        inside = column < length[rows, None]
+        up_to = np.cumsum(np.where(inside, weight[np.where(inside, first[rows, None] + column, 0)], 0.0), axis=1)
+        result[rows] = x[first[rows] + quantile_place(up_to, p)]
+    return result
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextWeights:
     """Weights of the sampled invocations by calling context, and the invocations that no sample stands for.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from heapq import heapify, heappop
 from itertools import combinations
 from math import erf, isclose, log, sqrt
@@ -16,14 +15,11 @@ from typing import Any, Final, TypeVar, cast
 
 from perflaw.learn.variance.moments import Link, Stats, pooled, split
 from perflaw.learn.variance.tree import Options, Tree, is_high
-from perflaw.parts import in_parts
 from perflaw.types.recordings import WAITING
 from perflaw.types.variance import Kind
 
 Group = tuple[tuple[int, int], ...]
 """Pairs of a head and a node below it: one relative call path below every head that has it."""
-PART: Final = 64
-"""Calling contexts whose variance is examined by one task of a cluster."""
 PAPER_ONCE: Final = 0.95
 """Probability of exactly one call from which on the paper descends into a callee."""
 
@@ -188,8 +184,11 @@ def label(tree: Tree, options: Options) -> Labels:
     often = [stats.n >= options.least and name != WAITING for stats, name in zip(tree.stats, functions_of, strict=True)]
     # Whether the moments vary highly is quickly known. Whether that is the program's doing, and where it comes from, is not.
     nodes = [node for node in range(1, tree.size) if often[node] and tree.stats[node].is_high(options.high, tree.noise)]
-    found = zip(nodes, in_parts(partial(_paths_from_each, tree=tree, options=options), nodes, PART), strict=True)
-    paths_from = {node: paths for node, paths in found if paths is not None}
+    paths_from = {
+        node: [one.nodes for one in underliers(tree, (node,), options)]
+        for node in nodes
+        if is_high(tree, (node,), tree.stats[node], options)
+    }
     high = set(paths_from)
     segments: dict[int, tuple[tuple[int, ...], ...]] = {}
     for head, whole in paths_from.items():
@@ -215,16 +214,6 @@ def label(tree: Tree, options: Options) -> Labels:
         elif node in transmit or tree.component[node] in functions:
             kinds[node] = "Contrast"
     return Labels(segments, kinds)
-
-
-def _paths_from_each(nodes: Sequence[int], tree: Tree, options: Options) -> list[list[tuple[int, ...]] | None]:
-    """The paths of the linear segments from each node; None for a node that is not of high variance."""
-    return [
-        [one.nodes for one in underliers(tree, (node,), options)]
-        if is_high(tree, (node,), tree.stats[node], options)
-        else None
-        for node in nodes
-    ]
 
 
 Call = tuple[int, int, int]

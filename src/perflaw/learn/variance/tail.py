@@ -24,6 +24,7 @@ from perflaw.learn.variance.parts import (
     sampled_invocations,
 )
 from perflaw.learn.variance.tree import Tree
+from perflaw.special import betaincinv
 from perflaw.types.call_trees import OTHER, log_bucket
 from perflaw.types.recordings import CPU, TIME, Component
 from perflaw.types.variance import Bound, Budget, BudgetRow, Deadline, Source
@@ -241,18 +242,22 @@ def missed_deadline(deadline: float, stats: Stats, costs: CostDistribution) -> D
     if not samples or invocations <= samples:
         least = most = least + float(costs.weight[above & mine].sum())
     else:
-        low, high = _clopper_pearson(float((above & mine).sum()), float(samples))
-        least, most = least + low * invocations, most + high * invocations
-    return Deadline(deadline, chebyshev, share, _clopper_pearson(least, total)[0], _clopper_pearson(most, total)[1])
+        hits = float((above & mine).sum())
+        least, most = (
+            least + _lower_limit(hits, samples) * invocations,
+            most + _upper_limit(hits, samples) * invocations,
+        )
+    return Deadline(deadline, chebyshev, share, _lower_limit(least, total), _upper_limit(most, total))
 
 
-def _clopper_pearson(hits: float, trials: float) -> tuple[float, float]:
-    """Clopper and Pearson's interval of a probability."""
-    from perflaw.special import betaincinv
+def _lower_limit(hits: float, trials: float) -> float:
+    """The lower limit of Clopper and Pearson's interval of a probability."""
+    return float(betaincinv(hits, trials - hits + 1, LOW)) if hits > 0 else 0.0
 
-    low = float(betaincinv(hits, trials - hits + 1, LOW)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, trials - hits, HIGH)) if hits < trials else 1.0
-    return low, high
+
+def _upper_limit(hits: float, trials: float) -> float:
+    """The upper limit of Clopper and Pearson's interval of a probability."""
+    return float(betaincinv(hits + 1, trials - hits, HIGH)) if hits < trials else 1.0
 
 
 def exceeded_deadline(probability: float, stats: Stats, costs: CostDistribution) -> Bound:

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from perflaw.laws.tree import distribution_tree, expression_tree
 from perflaw.report import law_words as words
 from perflaw.report.annotations import execution, predicted_text, program_text
-from perflaw.report.documents import annotate_document
 from perflaw.report.page import curve_columns, flat, packed, shortened
 from perflaw.report.quantity import NOTHING, UNKNOWN, count, counted, interval, is_known, number, percent, quantity
-from perflaw.types import Annotation, Law, Prediction, ProgramForecast
+from perflaw.types import Annotation, Law, Prediction
 from perflaw.types.documents import Document, document, finite
 
 _AXES = {"ns": (1e-9, "s"), "bytes": (1.0, "B")}
@@ -27,13 +26,12 @@ _SHARED_POINTS, _MIN_POINTS = 50_000, 60
 
 
 def laws_data(
-    annotations: Sequence[Annotation],
-    runs: Sequence[str],
-    at: Mapping[str, float] | None,
-    program: ProgramForecast | None = None,
+    annotations: Sequence[Annotation], whole: Document, runs: Sequence[str], at: Mapping[str, float] | None
 ) -> Document:
-    """The page's data of all laws and of whole runs; ``at`` is the point that the person asked predictions for."""
-    whole = annotate_document(annotations, (), at, program)
+    """The page's data of all laws and of whole runs, whose document is ``whole``.
+
+    ``at`` is the point that the person asked predictions for.
+    """
     documents = whole["annotations"]
     numbers = {run: i for i, run in enumerate(runs)}
     fewer = max(_MIN_POINTS, _SHARED_POINTS // max(1, len(annotations) - _FULL))

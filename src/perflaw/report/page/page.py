@@ -13,6 +13,7 @@ from typing import Any
 from perflaw.confidence import WORDS, normal_quantile
 from perflaw.laws.distributions import FAMILIES
 from perflaw.report import law_words as words
+from perflaw.report.documents import annotate_document
 from perflaw.report.mine.page import mine_data
 from perflaw.report.mine.text import MineView
 from perflaw.report.page import packed
@@ -68,6 +69,8 @@ class Page:
     """Workload that the person asked predictions for."""
     program: ProgramForecast | None = None
     """Cost of whole runs, with its parts that are no functions; None where it is not known."""
+    laws: Document | None = None
+    """Document of ``perflaw annotate --json`` of the laws, where it is at hand."""
     trend: TrendView | None = None
     """Clusters of locations, beside the laws or alone; None where they are not shown."""
     variance: Sequence[VarianceView] = ()
@@ -91,7 +94,8 @@ def page_data(page: Page) -> Document:
     runs = [str(run.get("id", "")) for run in page.runs]
     runs += [run for annotation in page.annotations if annotation.points for run in annotation.points.run]
     runs = list(dict.fromkeys(runs))
-    laws = laws_data(page.annotations, runs, page.at, page.program)
+    stated = page.laws or annotate_document(page.annotations, (), page.at, page.program)
+    laws = laws_data(page.annotations, stated, runs, page.at)
     verdicts = [row["verdict"] for row in laws["rows"]]
     header = {
         "target": page.target,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -59,20 +59,34 @@ def document(noun: Any) -> Document:
     >>> document(Breakpoint("n", 64.0, 60.0, math.inf)), document(TIME)
     ({'feature': 'n', 'value': 64.0, 'low': 60.0, 'high': None}, {'name': 'time', 'unit': 'ns'})
     """
-    attributes = {}
+    return {name: encoded(value) for name, value in _values(noun)}
+
+
+def flat_document(noun: Any) -> Document:
+    """The document of a dataclass instance without the nouns, lists and maps in it, which are not encoded."""
+    values = {name: encoded(value) for name, value in _values(noun) if not _holds_others(value)}
+    return {name: value for name, value in values.items() if not isinstance(value, dict | list)}
+
+
+def _values(noun: Any) -> Iterator[tuple[str, Any]]:
+    """What the document of a dataclass instance holds, not encoded yet."""
     for field, name, path in _plan(noun.__class__):
         value = getattr(noun, field)
         if callable(path):
-            attributes[name] = encoded(path(value))
+            yield name, path(value)
         elif not path or value is None:
-            attributes[name] = encoded(value)
+            yield name, value
         elif isinstance(value, Mapping):
-            attributes[name] = encoded({key: getattr(one, path) for key, one in value.items()})
+            yield name, {key: getattr(one, path) for key, one in value.items()}
         elif isinstance(value, list | tuple):
-            attributes[name] = encoded([getattr(one, path) for one in value])
+            yield name, [getattr(one, path) for one in value]
         else:
-            attributes[name] = encoded(getattr(value, path))
-    return attributes
+            yield name, getattr(value, path)
+
+
+def _holds_others(value: Any) -> bool:
+    """Whether the document of a value is a list or a map."""
+    return isinstance(value, list | tuple | Mapping) or is_dataclass(value)
 
 
 def encoded(value: Any) -> Any:

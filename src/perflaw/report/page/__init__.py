@@ -12,13 +12,14 @@ import zlib
 from collections.abc import Iterable
 
 from perflaw.types import Curve
-from perflaw.types.documents import Document, document
+from perflaw.types.documents import Document, document, flat_document
 
 
 def flat(noun: object) -> Document:
     """The document of a noun, or a document, without its lists and maps, for rows of which a page holds thousands."""
-    stated = noun if isinstance(noun, dict) else document(noun)
-    return {name: value for name, value in stated.items() if not isinstance(value, dict | list)}
+    if isinstance(noun, dict):
+        return {name: value for name, value in noun.items() if not isinstance(value, dict | list)}
+    return flat_document(noun)
 
 
 def shortened(values: Iterable[float | None], digits: int = 5) -> list[float | None]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -48,6 +49,8 @@ MOST_PLACES = 40
 """Most places at which three and more segments are searched."""
 CELLS = 20_000
 """Most numbers of an array; what stays in the cache is fast."""
+BLOCKS = 8
+"""Parts in which permutations are searched: after each, a partition that too many have reached is given up."""
 FLOOR = 1e-7
 """Residuals relative to the response below which sums over rows are rounding."""
 Partitions = dict[tuple[int, int], tuple[Array, NDArray[np.intp]]]
@@ -177,22 +180,24 @@ def splits(rows: SortedSeries, log: bool) -> dict[int, Array]:
 def partitions(rows: SortedSeries, log: bool, places: NDArray[np.intp], most: int) -> Partitions:
     """Best partitions into 2 to ``most`` segments at some places, 0 and n among them, by dynamic programming."""
     count, sizes, inner = len(rows.x), rows.sizes()[:, places], rows.boundaries()[:, places]
-    long = (sizes[:, None, :] - sizes[:, :, None] >= FEWEST_SIZES) & inner[:, None, :] & inner[:, :, None]
-    residuals = SegmentSums(rows, log).rss(places[:, None], places[None, :])
+    long = (sizes[:, :, None] - sizes[:, None, :] >= FEWEST_SIZES) & inner[:, :, None] & inner[:, None, :]
+    # Of a segment that ends at the second axis' place and begins at the third's, which is the one that is searched.
+    residuals = SegmentSums(rows, log).rss(places[None, :], places[:, None])
     residuals = {p: np.where(long, rss, np.inf) for p, rss in residuals.items()}
-    best = {(1, p): (rss[:, 0, :], np.zeros((count, places.size, 0), dtype=np.intp)) for p, rss in residuals.items()}
+    best = {(1, p): (rss[:, :, 0], np.zeros((count, places.size, 0), dtype=np.intp)) for p, rss in residuals.items()}
     for segments in range(2, most + 1):
+        if segments == most:  # nothing follows, so that only the end of the series is an end
+            residuals = {p: rss[:, -1:] for p, rss in residuals.items()}
         for p in range(segments, 2 * segments + 1):
             before = [(p - q, q) for q in (1, 2) if (segments - 1, p - q) in best]
-            options = [best[segments - 1, r][0][:, :, None] + residuals[q] for r, q in before]
-            which = np.argmin(options, axis=0)
-            whole = np.min(options, axis=0)
-            cut = whole.argmin(axis=1)
-            rss = np.take_along_axis(whole, cut[:, None, :], axis=1)[:, 0, :]
-            source = np.take_along_axis(which, cut[:, None, :], axis=1)[:, 0, :]
+            options = [best[segments - 1, r][0][:, None, :] + residuals[q] for r, q in before]
+            whole = reduce(np.minimum, options)
+            cut = whole.argmin(axis=-1)
+            found = [np.take_along_axis(rss, cut[..., None], axis=-1)[..., 0] for rss in options]
+            source = np.argmin(found, axis=0)
             paths = np.stack([best[segments - 1, r][1] for r, _ in before])
             earlier = paths[source, np.arange(count)[:, None], cut]
-            best[segments, p] = (rss, np.concatenate([earlier, places[cut][..., None]], axis=-1))
+            best[segments, p] = (np.min(found, axis=0), np.concatenate([earlier, places[cut][..., None]], axis=-1))
     return {key: (rss[:, -1], path[:, -1]) for key, (rss, path) in best.items() if key[0] > 1}
 
 
@@ -303,11 +308,15 @@ def confirmed(rows: SortedSeries, log: bool, alpha: float) -> bool:
     The permutations are seeded by the length of the series alone.
     """
     count, n = int(2 / alpha) - 1, rows.x.shape[-1]
-    order = permuted_orders(n, count)
-    x = np.repeat(rows.x, count, axis=0)
-    permuted = SortedSeries(x, rows.y[0][order], rows.log_y[0][order], rows.w[0][order])
     # Any deviance that permutations do not change serves for that of the smooth law.
-    smooth = deviance((rows.w * rows.y**2).sum(axis=-1), rows, log) + np.zeros(count)
-    own = best_partitions(rows, log, smooth[:1], np.ones(1))[0].excess
-    reached = sum(one.excess >= own for one in best_partitions(permuted, log, smooth, np.ones(count)))
-    return (1 + reached) / (1 + count) <= alpha
+    smooth = deviance((rows.w * rows.y**2).sum(axis=-1), rows, log)
+    own = best_partitions(rows, log, smooth, np.ones(1))[0].excess
+    reached = 0
+    for order in np.array_split(permuted_orders(n, count), BLOCKS):
+        x = np.repeat(rows.x, len(order), axis=0)
+        permuted = SortedSeries(x, rows.y[0][order], rows.log_y[0][order], rows.w[0][order])
+        found = best_partitions(permuted, log, np.repeat(smooth, len(order)), np.ones(len(order)))
+        reached += sum(one.excess >= own for one in found)
+        if (1 + reached) / (1 + count) > alpha:
+            return False
+    return True

@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from perflaw.cli.live_mining import mine_running
 from perflaw.mine.journal import read_journal
-from perflaw.record.attach.process import running_program
+from perflaw.record.attach.native_samples import NativeSampler
+from perflaw.record.attach.process import native_program, running_program
 from perflaw.record.attach.session import prepare
 from perflaw.record.attach.stack_samples import StackSampler
+from perflaw.record.compiled.inject.choice import all_functions
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import open_experiment
 from tests.conftest import Run, cpu_s, started_perflaw
@@ -302,6 +305,26 @@ int main(int count, char **words) {
     return 0;
 }
 """
+
+
+def test_a_stripped_program_is_sampled_by_the_places_that_name_its_functions_in_recordings(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    (tmp_path / "app.c").write_text(COMPILED)
+    subprocess.run(["gcc", "-O1", "-s", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+    with subprocess.Popen(["./app", "go"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "ready\n"
+        known = native_program(program.pid)
+        assert known
+        sampler, stacks = NativeSampler(known), Counter[tuple[str, ...]]()
+        for _ in range(50):  # on a machine that is busy, few looks find the program on a CPU
+            stacks.update(sampler.collect(0.2, lambda: False).stacks)
+            if stacks.total() >= 10:
+                break
+        (tmp_path / "go").unlink()
+    (load, _), *_ = Counter(path[-1] for path in stacks.elements()).most_common()
+    named = all_functions(tmp_path / "app")
+    assert load in {name for _, names in named.values() for name in names}
+    assert load.startswith("app+0x")
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ from perflaw.record.attach.session import Attached, PreparedTarget, prepare, rec
 from perflaw.record.attach.stack_samples import StackSampler
 from perflaw.record.build import Tell
 from perflaw.record.compiled.hooks import injecting_tracer
-from perflaw.record.compiled.selection import EVERYTHING, functions
+from perflaw.record.compiled.inject.choice import all_functions
+from perflaw.record.compiled.selection import EVERYTHING
 from perflaw.record.machine import BEGAN, cpu_ns_of, stat_of
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.settings import PATHS, RecordSettings
@@ -170,7 +171,7 @@ class AttachedProcess:
         if self.native:
             from perflaw.record.attach.native_session import record_native
 
-            names = {name for _, names in functions(self.native.executable).values() for name in names}
+            names = {name for _, names in all_functions(self.native.executable).values() for name in names}
             is_own = names.issuperset((*request.functions, *request.callers))
             return record_native(self.experiment, self.native, settings, {}, seconds, only_program=is_own)
         assert self.python

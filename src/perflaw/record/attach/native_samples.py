@@ -26,7 +26,7 @@ from perflaw.record.attach.process import NativeProgram, ended, inside, mapped_f
 from perflaw.record.attach.stack_samples import StackSamples
 from perflaw.record.attach.stopping import Unusable, stopped_thread
 from perflaw.record.compiled.dwarf import functions_at
-from perflaw.record.compiled.selection import functions
+from perflaw.record.compiled.inject.choice import all_functions, nameless
 
 READ_S: Final = 0.04
 """Interval at which the kernel's samples are read."""
@@ -49,10 +49,12 @@ class NativeSampler:
             loaded = mapped_files(program.pid).get(str(program.executable), 0)
         except OSError as error:
             raise TargetError(*ended(program.pid)) from error
-        named = functions(path)
+        named = all_functions(path)
         self._offsets = sorted(named)
         self._starts = [loaded + offset for offset in self._offsets]
-        self._sizes = [named[offset][0] for offset in self._offsets]
+        # Of a function that no symbol names it is only known where the next one begins.
+        ends = [*self._offsets[1:], self._offsets[-1] + 1] if named else []
+        self._sizes = [named[offset][0] or end - offset for offset, end in zip(self._offsets, ends, strict=True)]
         self._path = path
         self._names: dict[int, str] = {}
 
@@ -106,7 +108,7 @@ class NativeSampler:
             for at in missing:
                 offset = self._offsets[at]
                 code = found.get(offset)
-                self._names[at] = code.name if code else f"{self.program.name}+{offset:#x}"
+                self._names[at] = code.name if code else nameless(self._path, offset)
         named: Counter[tuple[str, ...]] = Counter()
         for places, count in stacks.items():
             named[tuple(self._names[at] for at in places)] += count

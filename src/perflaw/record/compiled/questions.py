@@ -16,7 +16,7 @@ from typing import Final
 from perflaw.record.compiled.branches import branch_table
 from perflaw.record.compiled.features.tables import feature_table, prepare_registers
 from perflaw.record.compiled.inject import frida
-from perflaw.record.compiled.inject.choice import Injection
+from perflaw.record.compiled.inject.choice import Injection, all_functions
 from perflaw.record.compiled.inject.tables import NO_PATCHES
 from perflaw.record.compiled.selection import Globs, chosen, functions
 from perflaw.record.rights import OWN, Rights, read_regular, write_new
@@ -80,7 +80,7 @@ class Answerer:
     def _answer(self, text: str) -> bytes:
         kind, _, rest = text.partition(" ")
         if kind == "functions":
-            return chosen((self.injection.functions if self.injection else functions)(Path(rest)), self.globs)
+            return chosen((all_functions if self.injection else functions)(Path(rest)), self.globs)
         if kind == "patches":
             patches = self.injection.table(Path(rest)) if self.injection else b""
             if patches not in (b"", NO_PATCHES):

@@ -46,6 +46,15 @@ def nameless(module: Path, offset: int) -> str:
     return f"{module.name}+{offset:#x}"
 
 
+def all_functions(module: Path) -> dict[int, SizeAndNames]:
+    """The functions of a file by offset; those that no symbol names are named by their place."""
+    patches, named = module_patches(module), dict(functions(module))
+    for offset in [*patches.patchable, *patches.refusals]:
+        if offset not in named:
+            named[offset] = 0, frozenset([nameless(module, offset)])
+    return named
+
+
 @dataclass(frozen=True, slots=True)
 class Injection:
     """Chooses the functions of each loaded file, and remembers which of them cannot be patched."""
@@ -87,7 +96,7 @@ class Injection:
             return set()
         if module != self.program and not self._may_have(module):
             return set()
-        patches, named = module_patches(module), self.functions(module)
+        patches, named = module_patches(module), all_functions(module)
         wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
         refusals = patches.refusals
         if patches.loops & wanted and (_cancels_anywhere(module) or _cancels_anywhere(self.program)):
@@ -103,7 +112,7 @@ class Injection:
 
     def refuse(self, module: Path, refused: Mapping[int, str]) -> None:
         """Note functions of a file that could be patched and yet are not recorded: offset → why."""
-        named = self.functions(module)
+        named = all_functions(module)
         for offset in [one for one in refused if (module, one) not in self._also_refused]:  # by an earlier program
             self._also_refused.add((module, offset))
             self._patched[module] -= 1
@@ -119,14 +128,6 @@ class Injection:
         names = chain.from_iterable(names for _, names in functions(module).values())
         is_placed = any("+" in glob for glob in self.globs.select)
         return is_placed or any(self.globs.wants([name]) for name in (*names, nameless(module, 0)))
-
-    def functions(self, module: Path) -> dict[int, SizeAndNames]:
-        """The functions of a file by offset; those that no symbol names are named by their place."""
-        patches, named = module_patches(module), dict(functions(module))
-        for offset in [*patches.patchable, *patches.refusals]:
-            if offset not in named:
-                named[offset] = 0, frozenset([nameless(module, offset)])
-        return named
 
     def described(self) -> str:
         """How many functions are recorded, and which are not and why; empty if nothing was asked for."""

@@ -26,7 +26,7 @@ class MadeUp:
 
     def __init__(self, seed=0):
         self.rng, self.now, self.asked = np.random.default_rng(seed), SECOND, []
-        self.third, self.slow_share, self.above = False, 0.5, ()
+        self.third, self.slow_share, self.above, self.distorting = False, 0.5, (), ()
 
     def measure(self, request):
         self.asked.append(request)
@@ -53,6 +53,8 @@ class MadeUp:
         path = np.array([names.index(paths[int(slow)]) for slow in is_slow])
         ends = begun + np.sort(self.rng.integers(1, request.seconds * SECOND, n))
         pieces = observe(durations, path, ends, 1000, run=str(request.number))
+        if set(self.distorting) & set(request.callers):
+            pieces = [replace(one, nested=10**9) for one in pieces]
         return Observed(name, "time", "ns", names, tuple(pieces), (Platform("host", "b", 1.0),), 10.0)
 
 
@@ -107,6 +109,17 @@ def test_callers_that_are_on_all_call_paths_are_passed_over():
     levels = [one.callers for one in program.asked if one.kind == "paths" and one.functions == ("app.load",)]
     assert list(dict.fromkeys(map(len, levels))) == [1, 5]
     assert len([one for one in levels if len(one) == 1]) == 1
+
+
+def test_callers_that_are_called_by_the_function_itself_leave_it_as_it_was_known_before():
+    """Stale words on the stack of a compiled program look like callers."""
+    program, knowledge = MadeUp(), Knowledge()
+    program.distorting = ("app.slow",)
+    news = learn(program, knowledge, 24)
+    load = knowledge.functions["app.load"]
+    assert "app.load: settled, recording what samples took for its callers distorts it" in news
+    assert (load.settled, load.level, len(load.spec.borders)) == (True, 0, 1)
+    assert sum("app.load" in one.functions and bool(one.callers) for one in program.asked) == 1
 
 
 def test_a_measurement_counts_only_for_groups_that_it_shows():

@@ -63,6 +63,9 @@ def test_tables_do_not_drive_the_terminal():
     assert "unknown: 1 call path with 4 calls" in text
     assert "not compared, missing on one side (gone, new or inlined): gone" in text
     assert "every function's calls are of one kind" in mine_text(told(SPECS[1:2]))
+    nothing = replace(SPECS[1], points=0, notes=("too short: its calls take …", "0 calls"))
+    text = " ".join(mine_text(told([SPECS[1], nothing])).split())
+    assert f"nothing is specified of {nothing.component}: calls take less than 1 µs" in text
     assert mine_text(told([])) == "no specification: no function was called often enough\n"
 
 

@@ -27,6 +27,8 @@ _LOOK_S: Final = 0.05
 """Interval at which it is looked whether a program has ended."""
 _START_S: Final = 20.0
 """Time in which a program that was started has to become one that can be attached to."""
+MOST_OWN: Final = 2.0
+"""Part of the program's CPU time up to which perflaw's own is told as such a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,10 @@ def _measure(
 
 def spent_words(account: Budget) -> str:
     """What was spent in all, and what perflaw took itself."""
-    own = f"{account.own_ns / 1e9:.1f} s of CPU time, {100 * account.own_share:.1f} % of the program's"
+    own = f"{account.own_ns / 1e9:.1f} s of CPU time, "
+    # Beside a program that hardly runs, a part of its time says nothing.
+    is_idle = account.own_share > MOST_OWN
+    own += "more than the program" if is_idle else f"{100 * account.own_share:.1f} % of the program's"
     counted = "included" if account.counts_own else "not included"
     target = f"target {100 * account.target:.1f} % of {'CPU time' if account.counts_own else 'throughput'}"
     return f"spent {100 * account.share:.1f} % ({target}) · perflaw itself took {own}, {counted}"

@@ -49,12 +49,15 @@ def refine_text(mined: MinedSpecs, experiment: str) -> str:
     It is one line, to be run where the program was recorded.
     """
     from perflaw.learn.paths.borders import PERTURBED
+    from perflaw.mine.journal import read_journal
     from perflaw.report.tables import paragraph
 
     names = [one.spec.component for one in mined.file.specs if any(n.startswith(PERTURBED) for n in one.spec.notes)]
     if not names or not mined.recordings:
         return ""
-    run = mined.recordings[-1].run
+    run, folder = mined.recordings[-1].run, mined.recordings[-1].folder.parents[1]
+    if run.id in {entry.get("run") for entry in read_journal(folder)}:
+        return ""  # of a program that runs: the loop measures such functions alone by itself
     verb = "are" if len(names) > 1 else "is"
     if run.lost.unselected_functions and {one.component for one in mined.observed} <= {*names}:
         sentence = (

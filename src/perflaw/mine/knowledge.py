@@ -101,6 +101,8 @@ class KnownFunction:
     """Recordings of these measurements."""
     spec: PathSpec | None = None
     """What was learnt from them; on a new level that of the level below, until there is something better."""
+    below: int = 0
+    """The level before this one."""
     is_new_level: bool = False
     """Whether nothing was observed on this level yet; what is known is that of the level below."""
     rate: float = 0.0
@@ -251,7 +253,7 @@ class Knowledge:
                 news += self._learn(function, one, measurement, seconds, together=len(request.functions) > 1)
             elif function.rounds >= 2 and not function.settled:
                 function.settled = True
-                news.append(f"{name}: not called any more")
+                news.append(f"{name}: no call of it began and ended while it was measured")
         return news
 
     def add_samples(self, stacks: Mapping[CallPath, int]) -> None:
@@ -286,6 +288,11 @@ class Knowledge:
         """Add what was observed of a function in so many seconds, and decide what is to be learnt of it next."""
         name, before = function.name, function.spec
         observed = replace(observed, share=self.share(name))
+        if function.is_new_level and function.observed and self._is_distorted(observed, measurement):
+            # What samples took for its callers is called by it: stale words on a stack look like callers.
+            self.superseded.append((name, measurement.run))
+            function.level, function.is_new_level, function.named = function.below, False, ()
+            return self._settle(function, "recording what samples took for its callers distorts it")
         if function.is_new_level:
             self._forget(function, len(function.observed))
             function.is_new_level = False
@@ -327,6 +334,11 @@ class Knowledge:
             news += self._advance(function)
         return news
 
+    def _is_distorted(self, observed: Observed, measurement: Measurement) -> bool:
+        """Whether calls that were recorded within a function distort all that was observed of it."""
+        spec = mine(observed, self.options, measurement.end_ns)
+        return not spec.points and any(note.startswith(PERTURBED) for note in spec.notes)
+
     def _is_complete(self, function: KnownFunction) -> bool:
         """Whether further measurements on this level say nothing new."""
         assert function.spec
@@ -359,7 +371,7 @@ class Knowledge:
         level = self._next_level(function.name, function.level, 2 if one_way else 1)
         if not level:
             return self._settle(function, "there are no further callers")
-        function.level, function.named = level, ()
+        function.below, function.level, function.named = function.level, level, ()
         function.is_new_level, function.rounds, function.rate = True, 0, 0.0
         return [f"{function.name}: its calls are recorded by call path, callers of level {function.level}"]
 

@@ -87,7 +87,8 @@ def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
     if not pooled:
         nothing = dict.fromkeys(calls, ()) if len(calls) > 1 else None
         note = f"{points} calls: too few to look for borders ({options.fewest} are needed)"
-        return StableBorders((), (), False, nothing, 0, points, notes=(note,))
+        is_explained = not points and bool(observed.notes)
+        return StableBorders((), (), False, nothing, 0, points, notes=() if is_explained else (note,))
     found = observed_borders(pooled, observed, options)
     least = options.found_again * len(pooled)
     no_time = all(np.count_nonzero(each.durations.counts) == 0 for each in pooled)

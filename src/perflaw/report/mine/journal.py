@@ -74,9 +74,9 @@ without, and what was changed to keep the budget."""
 
 
 def spent_text(entries: Entries, colour: bool) -> str:
-    """The same as a table for the terminal; empty without a journal."""
-    rows = spent_rows(entries)
-    return text_table(SPENT_HEADS, rows, range(len(SPENT_HEADS) - 1), colour) if rows else ""
+    """The same as a table for the terminal, without changes, which were told already; empty without a journal."""
+    rows = [row[:-1] for row in spent_rows(entries)]
+    return text_table(SPENT_HEADS[:-1], rows, range(len(SPENT_HEADS) - 1), colour) if rows else ""
 
 
 def _since_begin(entries: Entries) -> Entries:

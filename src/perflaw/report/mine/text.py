@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from perflaw.report.quantity import NOTHING, count, counted, percent, quantity, significant
 from perflaw.report.tables import broken, column, paragraph, printable, text_table, width
@@ -137,6 +137,11 @@ MAX_CALLERS = 4
 """Callers of a group that are named."""
 MAX_FUNCTIONS, MAX_FULL, MAX_NAMED = 30, 10, 8
 """Rows of the table, specifications shown in full, and functions of one side that are named."""
+_NOTHING_KNOWN: Final = {
+    "too short": "calls take less than 1 µs, of which recording takes a part",
+    "perturbed": "recording the calls within distorts it",
+}
+"""Reasons why no call of a function counts, by the first words of its note."""
 _NAME_WIDTH, _CONDITION_WIDTH, _BORDERS_WIDTH = 30, 40, 18
 
 
@@ -148,7 +153,8 @@ def mine_text(document: Document, colour: bool = False, every: bool = False) -> 
     specs: list[Document] = document["specs"]
     if not specs:
         return "no specification: no function was called often enough\n"
-    shown = specs if every else specs[:MAX_FUNCTIONS]
+    called = [spec for spec in specs if spec["calls"]]
+    shown = called if every else called[:MAX_FUNCTIONS]
     several = specs if every else [spec for spec in specs if spec["borders"]]
     full = several if every else several[:MAX_FULL]
     headings = ["share", "function", "calls", "borders", "groups", "edges", "stable"]
@@ -164,21 +170,43 @@ def mine_text(document: Document, colour: bool = False, every: bool = False) -> 
         ]
         for spec in shown
     ]
-    text = text_table(headings, rows, right=(0, 2, 4, 5), colour=colour)
+    text = text_table(headings, rows, right=(0, 2, 4, 5), colour=colour) if rows else ""
     text += "".join("\n" + _spec_text(spec, colour) for spec in full)
     if not several:
         # The most frequent reason why functions have no borders, where their notes hold one.
-        notes = Counter(note for spec in specs for note in spec["notes"]).most_common(1)
-        reason = "".join(f"; {n} of {len(specs)}: {printable(note)}" for note, n in notes)
-        text += "\n" + paragraph(f"every function's calls are of one kind{reason}")
+        notes = Counter(note for spec in called for note in spec["notes"]).most_common(1)
+        reason = "".join(f"; {n} of {len(called)}: {printable(note)}" for note, n in notes)
+        text += "\n" + paragraph(f"every function's calls are of one kind{reason}") if called else ""
+    text += "".join("\n" + paragraph(line) for line in _without_calls(specs))
     more = [
         counted(left, noun)
-        for left, noun in ((len(specs) - len(shown), "more function"), (len(several) - len(full), "more specification"))
+        for left, noun in (
+            (len(called) - len(shown), "more function"),
+            (len(several) - len(full), "more specification"),
+        )
         if left
     ]
     if more:
         text += "\n" + paragraph(f"{', '.join(more)} (--all lists all)")
     return text
+
+
+def _without_calls(specs: Sequence[Document]) -> list[str]:
+    """Of functions none of whose calls count, a sentence for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for spec in specs:
+        if not spec["calls"]:
+            note = spec["notes"][0] if spec["notes"] else ""
+            reasons.setdefault(_NOTHING_KNOWN.get(note.partition(": ")[0], note), []).append(
+                printable(spec["component"])
+            )
+    lines = []
+    for reason, names in reasons.items():
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        lines.append(
+            f"nothing is specified of {', '.join(names[:MAX_NAMED])}{more}: {reason or 'no call was observed'}"
+        )
+    return lines
 
 
 def _spec_text(spec: Document, colour: bool) -> str:

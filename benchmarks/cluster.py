@@ -56,12 +56,12 @@ Learn = Callable[[], object]
 
 
 def of_trend(scale: float) -> Learn:
-    """Clusters of their own, 30 runs each."""
-    count = round(40_000 * scale)
-    case = trend_scale.Case(locations=count, varying=count, clusters=count, runs=30, seconds=0.0)
-    made = trend_scale.make(case, 1)
-    names = [f"file{row // 500}.cc:{row % 500}" for row in range(count)]
-    return lambda: trend(made.counts, names, {"bytes": made.features["bytes"]})
+    """Locations, clusters and runs of the paper's largest program (`trend_scale.py`), the runs 785 at every scale."""
+    whole = trend_scale.CASES["elsa"]
+    sizes = (round(size * scale) for size in (whole.locations, whole.varying, whole.clusters))
+    made = trend_scale.make(trend_scale.Case(*sizes, runs=whole.runs, seconds=0.0), 1)
+    names = [f"file{row // 500}.cc:{row % 500}" for row in range(len(made.counts))]
+    return lambda: trend(made.counts, names, made.features)
 
 
 def of_annotate(scale: float) -> Learn:

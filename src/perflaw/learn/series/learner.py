@@ -32,8 +32,11 @@ from perflaw.special import stdtrit
 
 CELLS = 40_000
 """Numbers in an array of a batch; what stays in the cache is fast."""
-PART = 500
-"""Series that are learnt together."""
+PART, PART_CELLS, PART_CELLS_IN_FULL = 500, 50_000, 10_000
+"""Series that are learnt together, and responses if each is as long as the longest: fewer series that take longer.
+
+The last number is where breakpoints are searched for, which takes five times as long.
+"""
 FEWEST_RUNS = 5
 """Fewest runs of which permutations can reject."""
 FOCUS, FOCUS_MANY = 2, 1
@@ -61,7 +64,11 @@ def learn(
     >>> law.family, law.verdict, show(law.mean)
     ('quadratic', 'law', '3*n^2')
     """
-    return in_parts(partial(_learn_part, at=at, options=options or Options()), series, PART, tell)
+    options = options or Options()
+    longest = max((one.y.size for one in series), default=1)
+    cells = PART_CELLS_IN_FULL if options.regimes else PART_CELLS
+    size = max(1, min(PART, cells // max(longest, 1)))
+    return in_parts(partial(_learn_part, at=at, options=options), series, size, tell)
 
 
 def _learn_part(series: Sequence[Series], at: PredictionPoints, options: Options) -> list[Learnt]:

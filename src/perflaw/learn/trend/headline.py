@@ -77,11 +77,10 @@ def choose_headlines(
     for c, found in enumerate(candidates):
         for candidate in found if len(found) > 1 else ():
             groups.setdefault(candidate, []).append(c)
-    losses: dict[tuple[int, Candidate], Array] = {}
-    for candidate, members in groups.items():
-        of_all = series(candidate)
-        lost = left_out_losses([of_all[c] for c in members], options)
-        losses.update({(c, candidate): loss for c, loss in zip(members, lost, strict=True)})
+    compared = [(c, candidate) for candidate, members in groups.items() for c in members]
+    made = {candidate: series(candidate) for candidate in groups}
+    lost = left_out_losses([made[candidate][c] for c, candidate in compared], options)
+    losses = dict(zip(compared, lost, strict=True))
     for c, found in enumerate(candidates):
         if len(found) == 1:
             chosen[c] = rivals[c].law(found[0])
@@ -114,14 +113,18 @@ def left_out_losses(series: Sequence[Series], options: LawOptions) -> list[Array
     workloads = [_workloads(one) for one in thinned]
     folds = [_folds(one, workload) for one, workload in zip(thinned, workloads, strict=True)]
     losses = [np.zeros(one.y.size) for one in thinned]
-    for fold in range(FOLDS):
-        places = [place for place, one in enumerate(folds) if (one == fold).any() and (one != fold).any()]
-        learnt = learn([_rows(thinned[place], folds[place] != fold) for place in places], [], options)
-        for place, one in zip(places, learnt, strict=True):
-            y, left_out = thinned[place].y, folds[place] == fold
-            floor = FLOOR * float(np.median(y[y > 0]))
-            predicted = one.mean({name: x[left_out] for name, x in thinned[place].features.items()})
-            losses[place][left_out] = np.abs(np.log((y[left_out] + floor) / (predicted + floor)))
+    without = [
+        (place, left_out)
+        for fold in range(FOLDS)
+        for place, left_out in enumerate(one == fold for one in folds)
+        if left_out.any() and not left_out.all()
+    ]
+    learnt = learn([_rows(thinned[place], ~left_out) for place, left_out in without], [], options)
+    for (place, left_out), one in zip(without, learnt, strict=True):
+        y = thinned[place].y
+        floor = FLOOR * float(np.median(y[y > 0]))
+        predicted = one.mean({name: x[left_out] for name, x in thinned[place].features.items()})
+        losses[place][left_out] = np.abs(np.log((y[left_out] + floor) / (predicted + floor)))
     return [
         np.bincount(workload, loss) / np.bincount(workload) for workload, loss in zip(workloads, losses, strict=True)
     ]

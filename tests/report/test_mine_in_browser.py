@@ -65,6 +65,7 @@ def test_the_journal_says_what_was_decided_and_what_it_cost(shown: Specs) -> Non
         "paths with 2 callers",
         "1,234 calls, 5.2 ms",
         "1 border (stable)",
+        "Budget: 2.0 % of the program's throughput",
     ):
         assert words in text, text
 

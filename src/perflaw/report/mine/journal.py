@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from perflaw.report.quantity import counted
 from perflaw.report.tables import text_table
@@ -13,6 +13,11 @@ Entries = Sequence[Mapping[str, Any]]
 """Entries of the journal, the oldest first."""
 MAX_SHOWN = 500
 """Decisions that a page shows, the latest."""
+_COLUMNS: Final = (
+    "Each row is of some ten seconds: how long probes were in the program, measurements, CPU time of the program and of "
+    "perflaw itself, and what was spent of the former, by what was known then. The last figure is the CPU time for each unit "
+    "of work with probes, beyond that without."
+)
 MAX_NAMES = 3
 """Functions that one row names."""
 
@@ -46,7 +51,16 @@ def journal_data(entries: Entries) -> Mapping[str, Any] | None:
                 "; ".join(findings.get(number, [])),
             ]
         )
-    return {"decisions": decisions[-MAX_SHOWN:], "spent": spent_rows(entries)}
+    return {"decisions": decisions[-MAX_SHOWN:], "spent": spent_rows(entries), "budget": budget_text(entries)}
+
+
+def budget_text(entries: Entries) -> str:
+    """What the budget was, what was spent of it in all if the loop has ended, and what the columns of the table mean."""
+    begin, ended = _since_begin(entries)[0], [one for one in _since_begin(entries) if one["event"] == "end"]
+    of = "CPU time, perflaw's own included" if begin.get("of") == "cpu" else "throughput"
+    target = f"Budget: {100 * begin['target']:.1f} % of the program's {of}. " if "target" in begin else ""
+    whole = "".join(f"In all {100 * one['share']:.1f} % were spent. " for one in ended[-1:])
+    return f"{target}{whole}{_COLUMNS}"
 
 
 def spent_rows(entries: Entries) -> list[list[str]]:

@@ -50,15 +50,15 @@ function pathList(words, { all, shown }, key) {
 }
 
 // What the loop over a running program decided, and what that cost.
-function journalCard({ decisions, spent }) {
+function journalCard({ decisions, spent, budget }) {
   const heads = ["at", "what", "of", "why", "utility", "cost", "found"];
   const rows = decisions.map(([at, what, names, why, utility, cost, found]) => [at, what, foreign(names), why, utility, cost, foreign(found)]);
   return card("How it was measured in the running program",
-    element("details", { open: true }, element("summary", null, "What was spent"), element("div", { class: "graph-scroll journal", tabindex: "0", role: "region", "aria-label": "What was spent" }, plainTable(mine.spent_heads, spent, [...Array(mine.spent_heads.length - 1).keys()]))),
+    element("details", { open: true }, element("summary", null, "What was spent"), element("p", { class: "quiet small" }, budget), element("div", { class: "graph-scroll journal", tabindex: "0", role: "region", "aria-label": "What was spent" }, plainTable(mine.spent_heads, spent, [...Array(mine.spent_heads.length - 1).keys()]))),
     element("details", null, element("summary", null, counted(decisions.length, "decision")), element("div", { class: "graph-scroll journal", tabindex: "0", role: "region", "aria-label": "Decisions" }, plainTable(heads, rows, [4]))));
 }
 
-const BARS = { width: 640, height: 240, left: 26, right: 26, top: 26, bottom: 34 };
+const BARS = { width: 640, height: 240, left: 26, right: 26, top: 30, bottom: 48 };
 
 function durationBars(data) {
   const n = data.groups[0].length, inner = BARS.width - BARS.left - BARS.right, bottom = BARS.height - BARS.bottom;
@@ -66,7 +66,7 @@ function durationBars(data) {
   const sums = Array.from({ length: n }, (_, i) => data.groups.reduce((sum, bars) => sum + bars[i], 0));
   const most = Math.max(1, ...sums), y = (calls) => (calls / most) * (bottom - BARS.top);
   const svg = shape("svg", { class: "durations", viewBox: `0 0 ${BARS.width} ${BARS.height}`, role: "img", "aria-label": "Durations, with the borders between quick and slow calls" },
-    data.ticks.map((tick) => [shape("path", { class: "rule", d: `M${x(tick.at)},${BARS.top} V${bottom}` }), shape("text", { class: "tick", x: x(tick.at), y: bottom + 15 }, tick.text)]),
+    data.ticks.map((tick) => [shape("path", { class: "rule", d: `M${x(tick.at)},${BARS.top} V${bottom}` }), shape("text", { class: "tick", x: x(tick.at), y: bottom + 19 }, tick.text)]),
     shape("path", { class: "rule", d: `M${BARS.left},${bottom} H${BARS.width - BARS.right}` }), shape("text", { class: "tick", x: BARS.width / 2, y: BARS.height - 4 }, "duration"));
   for (let i = 0; i < n; i += 1) svg.append(...stackOf(data, i, x, y, bottom));
   for (const border of data.borders) {

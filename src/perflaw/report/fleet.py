@@ -63,7 +63,7 @@ def fleet_text(document: Document, colour: bool = False) -> str:
         )
         parts.append(text_table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]], (2, 4, 5, 6), colour))
         if rows := [row for one in service["stubs"] for row in measure_rows(one)]:
-            parts.append("\n" + text_table(MEASURE_HEADINGS, rows, (1,), colour, {2: (".", "_")}))
+            parts.append("\n" + text_table(MEASURE_HEADINGS, rows, (1,), colour, {2: (" ", ".", "_")}))
         if service["functions"]:
             rows = [function_row(one)[:3] for one in service["functions"]]
             parts.append("\n" + text_table(FUNCTION_HEADINGS[:3], rows, (1, 2), colour))
@@ -95,7 +95,7 @@ _PAGE = f"""<!doctype html>
 <title>perflaw fleet</title>
 <style>
 body {{ font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem auto; max-width: 72rem; padding: 0 1rem; }}
-div {{ overflow-x: auto; margin: .3rem 0 1rem; }} table {{ border-collapse: collapse; width: 100%; }}
+div {{ overflow-x: auto; margin: .3rem 0 1rem; }} table {{ border-collapse: collapse; width: max-content; min-width: 100%; }}
 th, td {{ text-align: left; padding: .15rem .7rem .15rem 0; vertical-align: top; max-width: 30rem; overflow-wrap: break-word; }}
 th {{ font-weight: 600; border-bottom: 1px solid #8888; white-space: nowrap; }} h2 {{ overflow-wrap: anywhere; }}
 .about {{ paint-order: stroke; stroke: Canvas; stroke-width: 4px; }}

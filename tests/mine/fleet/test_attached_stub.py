@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from perflaw.mine.fleet.sources import AttachedSource
+from perflaw.mine.fleet.stub import Spending, Stub
 from perflaw.mine.messages import Measurement, Request
 from tests.conftest import started_perflaw
 from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
@@ -90,6 +91,17 @@ def test_a_budget_of_cpu_time_pays_for_the_stub_itself_before_anything_is_measur
         assert (window.share, window.own) == pytest.approx((counted, 1 / 11))
         assert window.end_ns == pytest.approx(time.time_ns(), abs=60e9)
         assert not sources[of].spent()
+
+
+def test_what_a_stub_spends_is_told_while_the_budget_permits_no_measurement(tmp_path, monkeypatch):
+    """As long as a budget of CPU time has not paid for the stub's own start, which may take minutes."""
+    monkeypatch.setattr("perflaw.mine.fleet.stub.ControllerClient", MagicMock())
+    source = MagicMock()
+    source.pause_s.side_effect = [0.01, 0.0]
+    source.spent.return_value = [Spending(5, 0.1, 0.1)]
+    stub = Stub(MagicMock(), source, MagicMock(), print)
+    stub._rest(0.05, Request(1, "samples"))
+    assert stub._spent == [Spending(5, 0.1, 0.1)]
 
 
 @pytest.mark.slow

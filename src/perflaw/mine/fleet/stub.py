@@ -161,8 +161,7 @@ class Stub:
                 self._say(f"process {self._source.target.pid} has ended")
                 self.stop()
                 return
-            with self._changing:
-                self._spent = [*self._spent, *self._source.spent()][-MOST_SPENT:]
+            self._note_spent()
             if not measurement.stacks and not measurement.observed:
                 continue
             made += 1
@@ -178,7 +177,13 @@ class Stub:
         """Measure nothing until the budget permits what is requested."""
         budget = min(budget, self._budget or budget)
         while (pause := self._source.pause_s(budget, request)) > 0 and not self._ends():
+            self._note_spent()
             self._stopped.wait(min(pause, 1.0))
+
+    def _note_spent(self) -> None:
+        """Keep what was spent in the windows that are over until it is told, also while nothing can be measured."""
+        with self._changing:
+            self._spent = [*self._spent, *self._source.spent()][-MOST_SPENT:]
 
     # ---- Speaking to the controller.
 

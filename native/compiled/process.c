@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "branches.h"
+#include "core/base/filters.h"
 #include "definitions.h"
 #include "features/dynamic_types.h"
 #include "features/table.h"
@@ -35,11 +36,20 @@ static void forked(void) {
     dynamic_types_forget();
 }
 
+/* The program is about to install a filter that would end it for what a recording does: all is written now, and nothing later. */
+static void leave(const char *why) {
+    if (!process_begin()) return;
+    recording_stop(why);
+    process_finish();
+    *recording.folder = 0;
+}
+
 /* What is done once in the life of a process. */
 static int watch(void) {
     static int watched;
-    if (!watched) watched = threads_start() && !pthread_atfork(NULL, NULL, forked);
-    return watched;
+    if (watched) return 1;
+    if (!recording.is_attached) filters_watch(leave, 1);
+    return watched = threads_start() && !pthread_atfork(NULL, NULL, forked);
 }
 
 int process_prepare(void) {

@@ -1,6 +1,7 @@
 /* _perflaw_native: the one module of ours inside a recorded program. */
 #include "module.h"
 
+#include "core/base/filters.h"
 #include "python/counts/branches.h"
 #include "calibration.h"
 #include "python/children/children.h"
@@ -53,6 +54,20 @@ static void let_go_of_child(void) {
     definitions_close();
 }
 
+/* The program is about to install a filter that would end it for what a recording does: all is written now, and nothing later. */
+static void leave(const char *why) {
+    if (!recording.active) return;
+    PyGILState_STATE held = PyGILState_Ensure();
+    if (recording.forked) let_go_of_child();
+    else {
+        recording_stop(why);
+        module_finish();
+        functions_settle();
+        recording.stop_reason = NULL; /* it is told */
+    }
+    PyGILState_Release(held);
+}
+
 /* Begin the recording of this process. 0 if it cannot be recorded. */
 static int begin(PyObject *settings) {
     process_forget();
@@ -95,7 +110,10 @@ static PyObject *start(PyObject *module, PyObject *settings) {
     if (!PyDict_CheckExact(settings)) return PyErr_Format(PyExc_TypeError, "start() wants the settings as a dict");
     const char *obstacle = module_start(settings);
     if (obstacle) return PyErr_Format(PyExc_OSError, "%s", obstacle);
-    if (!recording.settings.attached) children_start();
+    if (!recording.settings.attached) {
+        children_start();
+        filters_watch(leave, 0);
+    }
     define_cpu("begun", cpu_of_process_ns());
     Py_RETURN_NONE;
 }

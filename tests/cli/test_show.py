@@ -1,6 +1,7 @@
 """What a run spent where: its call tree, functions, call sites, the page, and the way from there to laws."""
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -86,6 +87,16 @@ def test_the_terminal_shows_the_document(perflaw, recorded):
     assert "profiled.py:30" in text
     assert text.endswith("profiled.py {n}\n")
     assert all(len(line) <= 80 for line in text.splitlines()[:-1])
+
+
+@pytest.mark.parametrize("typed", ["app.py", "python3 app.py", "python3 -X dev ./app.py --size", "env.sh app.py"])
+def test_the_next_command_is_the_one_that_was_typed_at_other_sizes(perflaw, tmp_path, typed):
+    (tmp_path / "app.py").write_text("import sys\ndef work(n):\n    return n\nwork(int(sys.argv[-1]))\n")
+    (tmp_path / "env.sh").write_text("#!/usr/bin/env python3\n" + (tmp_path / "app.py").read_text())
+    (tmp_path / "env.sh").chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    perflaw("record", "--", *typed.split(), 500, cwd=tmp_path, env={**os.environ, "PATH": path})
+    assert perflaw("show").stdout.endswith(f"--vary n=5,15,50,150,500 -- {typed} {{n}}\n")
 
 
 def test_a_metric_that_was_not_measured_is_refused(perflaw, recorded):

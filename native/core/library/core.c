@@ -6,6 +6,7 @@
 
 #include "calltree.h"
 #include "core/base/cpu.h"
+#include "core/base/filters.h"
 #include "core/paths/paths.h"
 #include "core/tree/repeats.h"
 #include "export.h"
@@ -146,6 +147,12 @@ EXPORTED const char *core_clock_source(const char *which) {
     Cpu cpu;
     const char *source = clock_start(&clock);
     return strcmp(which, "cpu") ? source : cpu_start(&cpu, &clock);
+}
+
+EXPORTED const char *core_filter_obstacle(const void *program, size_t count) { return filter_obstacle(program, count); }
+
+EXPORTED uint32_t core_filter_action(const void *program, size_t count, int number, const uint64_t *arguments) {
+    return filter_action(program, count, number, arguments);
 }
 
 EXPORTED double core_clock_step(void) {

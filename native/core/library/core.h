@@ -49,6 +49,10 @@ const char *core_event_layout(void);
 const char *core_clock_source(const char *which);
 /* The step of this machine's clock in ns (clock_step_ns). Calibrates, 5 ms. */
 double core_clock_step(void);
+
+/* As filters.h has them: of a filter of system calls of another process. */
+const char *core_filter_obstacle(const void *program, size_t count);
+uint32_t core_filter_action(const void *program, size_t count, int number, const uint64_t *arguments);
 /* Give everything back. */
 void core_close(Core *core);
 

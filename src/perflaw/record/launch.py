@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -95,6 +95,8 @@ class Launch:
     """Top-level package that belongs to the person wherever it is installed; empty if there is none."""
     interpreter: Interpreter | None = None
     """The Python that runs it; None for a program that is not written in Python."""
+    typed: tuple[str, ...] = ()
+    """The command as the person typed it; empty if that is ``argv``."""
 
 
 def understand(command: tuple[str, ...]) -> Launch:
@@ -102,6 +104,10 @@ def understand(command: tuple[str, ...]) -> Launch:
 
     NotPython if it runs something else; TargetError if it runs nothing that can be recorded.
     """
+    return replace(_understood(command), typed=command)
+
+
+def _understood(command: tuple[str, ...]) -> Launch:
     if not command:
         raise TargetError("no command to record", "nothing follows --", _NEXT)
     head, arguments = command[0], command[1:]

@@ -50,6 +50,8 @@ class Execution:
     """CPU time that it took while it was recorded, if it ran before."""
     over: str = ""
     """How it was ended after its time limit, in words; empty if it kept to the limit."""
+    typed: tuple[str, ...] = ()
+    """The command as the person typed it; empty if nobody did."""
 
     @property
     def status(self) -> int:
@@ -153,6 +155,7 @@ def describe(
         parent=execution.parent,
         machine=machine,
         collections=known.collections,
+        typed=masked(execution.typed),
     )
 
 

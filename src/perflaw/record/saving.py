@@ -112,9 +112,10 @@ class RunContext:
         configuration = {**self.configuration, **self.settings.described()}
         run = describe(folder.name, execution, self.features, self.source, configuration, recorded)
         if not self.settings.keeps_arguments:
-            run = replace(run, command=run.command[:1])
+            run = replace(run, command=run.command[:1], typed=())
         for value in filter(None, self.hidden):
-            run = replace(run, command=tuple(word.replace(value, MASK) for word in run.command))
+            command, typed = (tuple(word.replace(value, MASK) for word in words) for words in (run.command, run.typed))
+            run = replace(run, command=command, typed=typed)
         planned = "" if execution.parent else self.claim.key
         return replace(run, workload=self.workload, planned=planned, sources=sources_of(recorded.definitions))
 

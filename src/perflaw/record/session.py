@@ -159,7 +159,10 @@ def _execute(
     if output:
         output.finish()
     fed = feeder.finish() if feeder else stdin.size
-    execution = Execution(launch.argv, launch.name, started, wall_ns, process.returncode, machine, over=limit.message)
+    execution = Execution(
+        launch.argv, launch.name, started, wall_ns, process.returncode, machine,
+        over=limit.message, typed=launch.typed or launch.argv,
+    )  # fmt: skip
     return execution, process.pid, fed
 
 

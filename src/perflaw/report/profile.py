@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -136,11 +137,7 @@ def next_command(run: Run, sizes: Mapping[str, Sequence[float]], experiment: str
     if run.clock.name == IMPORTED:
         size = next(iter(run.features), "n")
         return command("import", experiment, f"--feature {size}=SIZE TRACE-OF-THAT-SIZE")
-    words = list(run.command)
-    if len(words) > 1 and _INTERPRETER.fullmatch(Path(words[0]).name):
-        del words[0]
-    elif words:
-        words[0] = Path(words[0]).name if Path(words[0]).parent.name == "bin" else words[0]
+    words = [shlex.quote(word) for word in run.typed or _guessed(run.command)]
     numbers = [place for place, word in enumerate(words) if place and _NUMBER.fullmatch(word)]
     if not numbers:
         return command("record", experiment, f"--vary n=100,300,1000,3000,10000 -- {' '.join(words)} {{n}}")
@@ -150,6 +147,15 @@ def next_command(run: Run, sizes: Mapping[str, Sequence[float]], experiment: str
     steps = steps if len(steps) > ENOUGH_SIZES else [largest * step for step in (1, 2, 4, 8, 16)]
     words[place] = "{n}"
     return command("record", experiment, f"--vary n={','.join(map(str, steps))} -- {' '.join(words)}")
+
+
+def _guessed(words: Sequence[str]) -> list[str]:
+    """What was probably typed for a command line: by the person who started a process, or in an older recording."""
+    if len(words) > 1 and _INTERPRETER.fullmatch(Path(words[0]).name):
+        return list(words[1:])
+    return [
+        Path(word).name if not place and Path(word).parent.name == "bin" else word for place, word in enumerate(words)
+    ]
 
 
 def show_text(page: Document, colour: bool, every: bool = False) -> str:

@@ -83,7 +83,7 @@ def read_manifest(folder: Path) -> Run:
         check_seal(document)
         present = {field.name for field in fields(Run)} - {name for name in ADDED_FIELDS if name not in document}
         values = {name: document[name] for name in present}
-        values["command"] = tuple(values["command"])
+        values["command"], values["typed"] = tuple(values["command"]), tuple(values.get("typed", ()))
         values["features"] = {str(name): float(number) for name, number in values["features"].items()}
         values["configuration"] = {str(name): str(text) for name, text in values["configuration"].items()}
         values["metrics"] = tuple(Metric(**metric) for metric in values["metrics"])

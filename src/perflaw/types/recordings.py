@@ -347,6 +347,8 @@ class Run:
     """Its full garbage collections; None where the tracer does not know them, and in older recordings."""
     sources: Mapping[str, str] = field(default_factory=dict)
     """Digests of the program's own files that ran, by file; empty for imported traces and in older recordings."""
+    typed: tuple[str, ...] = ()
+    """The command as it was typed, secrets masked; empty if nobody typed one, and in older recordings."""
     DOCUMENTED: ClassVar = ("slowdown", "slowdown_low", "slowdown_high")
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +21,7 @@ from tests.check.spec_data import observed
 def check(tmp_path):
     known = observed(1, functions=("db.load",))["db.load", "time"]
     file = SpecFile((MinedSpec(mine(known, MiningOptions(), 0)),))
-    outputs = LiveOutputs(False, False, None, str(tmp_path / "m.json"))
+    outputs = LiveOutputs(False, False, str(tmp_path / "m.prom"), str(tmp_path / "m.json"))
     return _LiveCheck(file, None, None, SpecOptions(), outputs)
 
 
@@ -39,3 +41,15 @@ def test_durations_are_sums_since_the_check_began_that_contain_each_call_once(ch
     counts, starts = zip(*told, strict=True)
     assert list(counts) == [sum(calls) // 3 * rounds for rounds in (1, 2, 3)]
     assert len(set.union(*starts)) == 1
+
+
+def test_prometheus_has_nothing_to_say_about_the_metrics(check, tmp_path):
+    """A sample whose name is not that of a type above it has no type."""
+    check.rounds = SimpleNamespace(budget=SimpleNamespace(share=0.02))
+    check._write_metrics([])
+    text = (tmp_path / "m.prom").read_text()
+    assert 'perflaw_spec_violated{function="db.load"} 0' in text
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+    samples = {line.split()[0].partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
+    assert samples == {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}

@@ -266,19 +266,30 @@ class _LiveCheck:
 
         if not self.outputs.metrics:
             return
-        rows = [
-            "# TYPE perflaw_spec_violated gauge",
-            "# HELP perflaw_spec_violated Whether its calls violate its specification.",
-        ]
+        samples = []
         for mined in self.file.specs:
             name = mined.spec.component.replace("\\", r"\\").replace('"', r"\"")
-            rows.append(f'perflaw_spec_violated{{function="{name}"}} {int(mined.spec.component in self._violated)}')
-        rows += ["# TYPE perflaw_check_rounds counter", f"perflaw_check_rounds_total {self._rounds}"]
-        rows += ["# TYPE perflaw_overhead_ratio gauge", f"perflaw_overhead_ratio {self.rounds.budget.share:.6f}"]
-        rows += ["# TYPE perflaw_own_cpu_seconds counter", f"perflaw_own_cpu_seconds_total {own_cpu_ns() / 1e9:.3f}"]
-        rows += ["# TYPE perflaw_check_last_round_timestamp_seconds gauge"]
-        rows += [f"perflaw_check_last_round_timestamp_seconds {time.time():.0f}"]
-        rows += ["# TYPE perflaw_specs_judged gauge", f"perflaw_specs_judged {len(verdicts)}"]
+            samples.append((f'{{function="{name}"}}', f"{int(mined.spec.component in self._violated)}"))
+        metrics = (
+            ("spec_violated", "gauge", "Whether its calls violate its specification.", samples),
+            ("check_rounds_total", "counter", "Rounds of the check so far.", f"{self._rounds}"),
+            (
+                "overhead_ratio",
+                "gauge",
+                "Part of the budget's base that measuring took.",
+                f"{self.rounds.budget.share:.6f}",
+            ),
+            ("own_cpu_seconds_total", "counter", "CPU time of perflaw itself.", f"{own_cpu_ns() / 1e9:.3f}"),
+            ("check_last_round_timestamp_seconds", "gauge", "When the latest round ended.", f"{time.time():.0f}"),
+            ("specs_judged", "gauge", "Verdicts of the latest rounds.", f"{len(verdicts)}"),
+        )
+        rows = []
+        for name, kind, about, values in metrics:
+            rows += [f"# HELP perflaw_{name} {about}", f"# TYPE perflaw_{name} {kind}"]
+            rows += [
+                f"perflaw_{name}{labels} {value}"
+                for labels, value in ([("", values)] if isinstance(values, str) else values)
+            ]
         try:
             _replace(Path(self.outputs.metrics), "\n".join(rows) + "\n")
         except OSError as error:

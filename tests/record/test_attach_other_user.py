@@ -17,6 +17,7 @@ import pytest
 
 from perflaw.errors import TargetError
 from perflaw.record.attach import process, session, spool
+from perflaw.record.attach.native_session import record_native
 from perflaw.record.attach.patching import JUMP, Patching
 from perflaw.record.attach.process import image_of, native_program
 from perflaw.record.compiled.elf import open_elf
@@ -24,7 +25,9 @@ from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.questions import Answerer
 from perflaw.record.compiled.selection import EVERYTHING
 from perflaw.record.rights import Rights, User, read_regular, write_new
+from perflaw.record.settings import RecordSettings
 from perflaw.record.tree.records import DefinitionsReader
+from perflaw.store.experiment import open_experiment
 from tests.conftest import attach_for_a_while, attached_perflaw
 from tests.record.test_attach import WITH_THREADS, calls, recorded
 from tests.record.test_attach_compiled import wait_until
@@ -151,6 +154,17 @@ def test_a_program_in_a_root_folder_of_its_own_is_refused(public: Path) -> None:
             spool.shared_folder(NOBODY, Path(f"/proc/{pid}/root"), "it"),
         ):
             pass
+
+
+def test_a_service_that_may_create_no_thread_is_refused(public: Path, tmp_path: Path) -> None:
+    with serving(built(public, "served.c", "-O2"), "alone") as (pid, service):
+        program = native_program(pid)
+        assert program
+        with pytest.raises(TargetError, match=rf"no more threads .*sudo prlimit --pid {pid} --nproc=unlimited"):
+            record_native(open_experiment("default", tmp_path), program, RecordSettings(), {}, 0.1)
+        assert ask(service, 10) == 55
+    assert not list(tmp_path.rglob("run.json"))
+    assert not leftovers()
 
 
 def test_python_that_its_user_can_change_is_not_built_for(public: Path) -> None:

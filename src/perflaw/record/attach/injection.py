@@ -8,6 +8,7 @@ in the new thread: the code for it is written to the pages, and no code of the p
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import struct
@@ -200,6 +201,11 @@ def _use(
                 raise
             if error:
                 stopped.syscall(gate, _MUNMAP, pages, size)
+                if error == errno.EAGAIN:
+                    why = "it may create no more threads (ulimit -u; haproxy sees to that itself), and a recording needs one"
+                    raise TargetError(
+                        f"process {program.pid}", why, f"sudo prlimit --pid {program.pid} --nproc=unlimited"
+                    )
                 why = f"it cannot create a thread: {os.strerror(error)}"
                 raise TargetError(f"process {program.pid}", why, f"cat /proc/{program.pid}/limits")
     return NewThread(program.pid, pages, layout.message, stopped.stopped_ms)

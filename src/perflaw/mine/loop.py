@@ -126,8 +126,10 @@ class MiningLoop:
 
     def _settle_window(self, *, at_end: bool) -> None:
         window = self.budget.settle_window(self.knowledge.functions, at_end=at_end)
-        waits = bool(window) and not at_end and not self._is_child_told and not self.knowledge.functions
-        if waits and (child := busiest_child(self.process.pid)):
+        # Samples that found it nowhere say at once that it does nothing; else it takes a window to say so.
+        is_idle = bool(self.knowledge.sampled_ns) and not self.knowledge.stacks
+        waits = (bool(window) or is_idle) and not at_end and not self.knowledge.functions
+        if waits and not self._is_child_told and (child := busiest_child(self.process.pid)):
             self._is_child_told = True
             self.told(f"nothing is hot; process {child}, which it has started, uses more CPU time: --attach {child}")
         if window:

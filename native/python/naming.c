@@ -88,6 +88,14 @@ static int is_listed(const char *list, const char *package, size_t length) {
     return 0;
 }
 
+/* Whether a file is ours, or a frozen module that imports or starts programs: its time belongs to the code that asks it. */
+static int is_internal(const char *file) {
+    static const char *const frozen[] = {"<frozen importlib", "<frozen zipimport>", "<frozen runpy>", "<frozen site>"};
+    for (size_t at = 0; at < sizeof frozen / sizeof *frozen; at++)
+        if (begins_with(file, frozen[at])) return 1;
+    return begins_with(file, recording.settings.folder);
+}
+
 /* Code made by exec or a template belongs to the file of its globals. */
 static enum Origin origin_by_globals(const Frame *frame) {
     PyObject *globals = frame->f_globals;
@@ -102,7 +110,8 @@ static enum Origin origin_of(const Function *function, const Frame *frame) {
     if (is_listed(recording.settings.own, name, package)) return OWN;
     if (begins_with(name, recording.settings.main) && name[main] == '.') return OWN;
     if (!file) return LIBRARY;
-    if (begins_with(file, "<frozen") || begins_with(file, recording.settings.folder)) return INTERNAL;
+    if (is_internal(file)) return INTERNAL;
+    if (begins_with(file, "<frozen ")) return LIBRARY; /* os, posixpath, abc, codecs: others are in files */
     if (*file == '<') return origin_by_globals(frame);
     return in_library(file) ? LIBRARY : OWN;
 }

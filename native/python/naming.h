@@ -9,7 +9,7 @@
 #include "recording.h"
 
 /* Whose a function is. UNKNOWN_ORIGIN: its code was made by exec or a template, without a file of its own; it
- * belongs to whoever runs it. INTERNAL: the interpreter's frozen modules, and ours. */
+ * belongs to whoever runs it. INTERNAL: the interpreter's modules that import and start, and ours. */
 enum Origin { OWN, LIBRARY, INTERNAL, UNKNOWN_ORIGIN };
 
 /* Find out where libraries are. */

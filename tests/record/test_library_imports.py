@@ -135,3 +135,29 @@ def test_own_leaves_out_what_is_in_no_package_named(recorded, tmp_path, tracer):
         options = ("--clock", "fake", "--tracer", tracer, "--own", own)
         [recording] = recorded(*options, "--", tmp_path / "app.py", experiment=f"own-{own}")
         assert costs_of(recording).keys() == expected
+
+
+FROZEN = """
+import abc, os
+
+class Shape(abc.ABC):
+    pass
+
+def look(n):
+    for i in range(n):
+        os.path.exists("/")
+        isinstance(i, Shape)
+    return os.environ["HOME"]
+
+look(20)
+"""
+
+
+@pytest.mark.parametrize("tracer", ["native", "python"])
+def test_library_modules_that_the_interpreter_keeps_frozen_are_recorded(recorded, tmp_path, tracer):
+    (tmp_path / "app.py").write_text(FROZEN)
+    [recording] = recorded("--clock", "fake", "--tracer", tracer, "--", tmp_path / "app.py")
+    calls = {name: row[0] for name, row in costs_of(recording).items()}
+    assert calls["genericpath.exists"] == calls["abc.ABCMeta.__instancecheck__"] == 20
+    assert calls["os._Environ.__getitem__"] == 1
+    assert not [name for name in calls if name.startswith(("importlib._bootstrap", "runpy", "site."))]

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 SKIP, ALWAYS = 0, 1
+_FROZEN = ("<frozen importlib", "<frozen zipimport>", "<frozen runpy>", "<frozen site>")
+"""Starts of the file names of the interpreter's modules that import modules and start programs."""
 ALL_CALLS, OWN_CALLS, NO_CALLS = 0, 1, 2
 """Which calls of library functions are recorded while a frame is the innermost recorded one: all; only those that the frame
 makes itself, and nothing of libraries below them; none. So an import is one context, however much it runs."""
@@ -91,7 +93,7 @@ class Functions:
             module = frame.f_globals.get("__name__")
             names = _names(code, module if type(module) is str else "", self.main)
             origin = self._origin(code, frame, names[0])
-            # The interpreter's frozen modules (import, runpy) are not recorded: their time belongs to the code that imports.
+            # What imports modules and starts programs is not recorded: its time belongs to the code that asks it.
             left_out = origin in ("perflaw", "interpreter") or _matches(names, self.exclude)
             observed = origin not in ("perflaw", "interpreter") and _matches(names, self.per)
             if self.select:
@@ -120,7 +122,7 @@ class Functions:
 
     def left_out(self) -> tuple[int, tuple[str, ...]]:
         """Number of functions met that the selection leaves out, and some of their names."""
-        internal = (self.here, "<frozen")
+        internal = (self.here, *_FROZEN)
         known = [one for one in self.known.values() if not one.code.co_filename.startswith(internal)]
         names = [one.name for one in known if one.mode == SKIP]
         names.sort(key=lambda name: name.split(".")[0] != self.main)
@@ -133,8 +135,10 @@ class Functions:
         if file.startswith(self.here):
             return "perflaw"
         if file.startswith("<"):
-            if file.startswith("<frozen"):
+            if file.startswith(_FROZEN):
                 return "interpreter"
+            if file.startswith("<frozen "):  # os, posixpath, abc, codecs: other libraries are in files
+                return "library"
             file = frame.f_globals.get("__file__")
             if type(file) is not str:
                 # Code made by exec with bare globals belongs to the function that executes it.

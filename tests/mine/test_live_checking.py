@@ -13,6 +13,7 @@ from perflaw.cli.live_checking import LiveOutputs, _LiveCheck
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.mine import mine
+from perflaw.types import Component, Metric, SpecVerdict
 from perflaw.types.specifications import MinedSpec, SpecFile
 from tests.check.spec_data import observed
 
@@ -53,3 +54,27 @@ def test_prometheus_has_nothing_to_say_about_the_metrics(check, tmp_path):
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
     samples = {line.split()[0].partition("{")[0] for line in text.splitlines() if not line.startswith("#")}
     assert samples == {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+
+
+@pytest.mark.parametrize(
+    ("evidence", "told", "rounds"),
+    [
+        ([1.5**count for count in range(1, 31)], 1, 12),  # beyond 100 with the twelfth round
+        ([1.2] * 30, 0, 20),
+        ([0.4] * 30, 0, 6),
+    ],
+)
+def test_fresh_rounds_are_looked_at_as_long_as_they_speak_for_a_violation(check, monkeypatch, evidence, told, rounds):
+    taken = []
+    check.rounds = SimpleNamespace(round=lambda levels: taken.append(levels) or ["run"], ends=lambda: False)
+
+    def judged(runs, options, new=()):
+        e = evidence[len(runs) - 1]
+        verdict = "violated" if e >= 1 / options.alpha else "holds"
+        component, metric = Component("db.load"), Metric("time", "ns")
+        return [SpecVerdict(component, metric, "", verdict, 0.4, 0.3, 0.5, 0.01, border=5.0, e_value=e)]
+
+    monkeypatch.setattr(check, "_judge", judged)
+    suspected = judged(["run"] * 30, SpecOptions())
+    assert check._confirm(suspected, SpecOptions(alpha=0.01)) == told
+    assert len(taken) == rounds

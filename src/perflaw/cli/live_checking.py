@@ -34,8 +34,11 @@ WINDOW_ROUNDS: Final = 6
 """Latest rounds that are judged together while watching."""
 LATEST_ROUNDS: Final = 2
 """Latest rounds that are judged alone as well, for what has just begun to show."""
-LEAST_CONFIRM_ROUNDS, CONFIRM_ROUNDS = 3, 6
-"""Fresh rounds in which a suspected violation has to show again: from the first number on to the second one."""
+LEAST_CONFIRM_ROUNDS, CONFIRM_ROUNDS, MOST_CONFIRM_ROUNDS = 3, 6, 20
+"""Fresh rounds in which a suspected violation has to show again: from the first number on to the second one, and up to the last
+one as long as they speak for it. E-values hold at any time of looking, so that looking longer raises no more false alarms."""
+FUTILE: Final = 1.0
+"""E-value from which on downwards fresh rounds do not speak for a violation."""
 LEAST_MINED_RUNS: Final = 3
 """Recordings that a watched group has to be mined from; with fewer, it is not known how much it varies."""
 HOUR_S: Final = 3600.0
@@ -186,15 +189,17 @@ class _LiveCheck:
 
         runs: list[str] = []
         found: list[SpecVerdict] = []
-        for number in range(CONFIRM_ROUNDS):
+        for count in range(1, MOST_CONFIRM_ROUNDS + 1):
             newest = self.rounds.round(levels=DEEPER)
             runs += newest
             verdicts = self._judge(runs, options, newest)
-            if number + 1 < LEAST_CONFIRM_ROUNDS and not self.rounds.ends():
+            if count < LEAST_CONFIRM_ROUNDS and not self.rounds.ends():
                 continue
             names = {one.component.name for one in suspected}
-            found = [one for one in verdicts if self._is_news(one) and one.component.name in names]
-            if found or self.rounds.ends():
+            again = [one for one in verdicts if one.component.name in names]
+            found = [one for one in again if self._is_news(one)]
+            is_futile = all((one.e_value or 0.0) <= FUTILE for one in again)
+            if found or self.rounds.ends() or (count >= CONFIRM_ROUNDS and is_futile):
                 break
         self._violated.update({_key(one): one.path for one in found})
         if found:

@@ -76,7 +76,8 @@ def test_every_call_is_in_its_bucket(tmp_path, tracer):
         assert (observed.metric, observed.unit, observed.probe_ns) == (metric, "ns", 0)
     assert observed.paths[0][:2] == ("paths.<module>", "paths.serve")
     (platform,) = observed.platforms
-    assert platform.host and len(platform.build) == 40 and platform.tick == 1
+    assert platform.host and platform.tick == 1
+    assert platform.build in recordings[0].run.sources.values()  # of the file that has the function
     assert len(observed.observations) > 3
     spans = [(one.start_ns, one.end_ns) for one in observed.observations]
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))

@@ -118,7 +118,9 @@ def attached_perflaw(folder: Path, pid: int, *options: object, s: float = 0.3) -
     spools = ".perflaw/*/runs/*/spool/**/definitions"
     before, deadline = set(folder.glob(spools)), time.monotonic() + 60  # of recorders that were killed
     with started_perflaw(folder, "attach", pid, "--seconds", "100", *options) as recorder:
-        of_other_user = f"perflaw-{recorder.pid}-*/{pid}-*/definitions"  # where the spool of another user's process lies
+        of_other_user = (
+            f"perflaw-{recorder.pid}-*/{pid}-*/definitions"  # where the spool of another user's process lies
+        )
         while not any(
             "'start'" in file.read_text() for file in {*folder.glob(spools), *Path("/tmp").glob(of_other_user)} - before
         ):

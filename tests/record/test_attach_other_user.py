@@ -233,8 +233,12 @@ def test_a_program_learns_nothing_of_files_that_its_user_may_not_read(public: Pa
 
 def test_another_program_in_the_process_is_not_written_to(tmp_path: Path) -> None:
     """It may have become one with more rights than its user (setuid)."""
-    with subprocess.Popen(["sleep", "60"]) as sleeping:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sleeping:
         try:
+            assert sleeping.stdin and sleeping.stdout
+            sleeping.stdin.write(b"\n")
+            sleeping.stdin.flush()
+            sleeping.stdout.readline()  # by now it runs cat, not what Popen forked
             before, other = image_of(sleeping.pid), image_of(os.getpid())
             rows = np.zeros(1, JUMP)
             Patching(sleeping.pid, rows, before).enable()

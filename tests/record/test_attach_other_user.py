@@ -62,7 +62,7 @@ def interpreter() -> str:
 
 
 def _starts(python: str) -> bool:
-    with suppress(OSError):
+    with suppress(OSError):  # the user may not run it
         return (
             subprocess.run([python, "-c", ""], user=NOBODY.uid, group=NOBODY.gid, capture_output=True).returncode == 0
         )

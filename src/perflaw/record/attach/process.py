@@ -229,7 +229,7 @@ def user_of(pid: int) -> User | None:
 
     The owner of its files below ``/proc`` is root for a service that has given up root's rights.
     """
-    with suppress(OSError):
+    with suppress(OSError):  # it has ended
         fields = dict(
             line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line
         )
@@ -395,7 +395,7 @@ def _names(pid: int, argv: tuple[str, ...]) -> tuple[str, str, str]:
         if script.is_dir():
             return script.name, "", script.name
         # A script that cannot be read has its own name.
-        with suppress(OSError):
+        with suppress(OSError):  # it cannot be read
             head = read_regular(script)[:1024].decode(errors="replace")
             package = package_of_script(head) if head.startswith("#!") and not script.suffix else ""
             return script.stem, package, script.name

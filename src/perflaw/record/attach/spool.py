@@ -43,7 +43,7 @@ class Spool:
 
     def read(self, name: str) -> bytes | None:
         """The content of a file; None if there is none, or it is no regular one."""
-        with suppress(OSError), self.rights:
+        with suppress(OSError), self.rights:  # it is not there, or not yet
             return read_regular(self.folder / name)
         return None
 
@@ -94,7 +94,7 @@ def _place(rights: Rights, user: User, root: Path) -> tuple[int, str, Path] | No
     name = f"{_NAME}{os.getpid()}-{secrets.token_hex(8)}"
     for least in (_ROOM, 1):
         for place in (place.format(user.uid) for place in _PLACES):
-            with suppress(OSError), rights:
+            with suppress(OSError), rights:  # the next place may do
                 parent = os.open(root / place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 try:
                     about = os.fstatvfs(parent)

@@ -1,11 +1,12 @@
-"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [SYSTEM...]
+"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [--busy 0] [SYSTEM...]
 
 Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers, Python 3.11, which
-shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones), ``django`` (gunicorn with two workers, Python
-3.11) and ``django-3.13``. Each serves a load from other processes, is never started again, and its workers are mined in turns
-by ``perflaw mine --attach``: some runs as it is, then some at half of a processor. The specifications of all are merged one
-after the other. Bars: at most 8 conditions each, at the median 90 % of the calls in consistent call paths, no worker ends.
-Needs root, because these servers run as users of their own.
+shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones), ``django`` and ``httpbin`` (gunicorn with two
+workers, Python 3.11), ``django-3.13``, ``httpbin-3.13``, ``datasette`` (one process with threads), ``lighttpd`` and
+``memcached`` (Debian's, stripped). Each serves a load from other processes, is never started again, and its workers are mined
+in turns by ``perflaw mine --attach``: some runs as it is, then some at half of a processor. The specifications of all are
+merged one after the other. Bars: at most 8 conditions each, at the median 90 % of the calls in consistent call paths, no
+worker ends. Needs root, because these servers run as users of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import contextlib
 import json
 import os
 import pwd
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -27,12 +30,14 @@ from pathlib import Path
 from mine_web import PACKAGES, free_port
 from mined import show
 from quota import quota
-from shared import PROGRAMS, ROOT, Bars, environment
+from shared import CACHE, PROGRAMS, ROOT, Bars, environment
 
 from perflaw.mine.journal import read_journal
 from perflaw.store.experiment import open_experiment
 
 DJANGO = ("django==5.2.8", "gunicorn==23.0.0")
+HTTPBIN = ("httpbin==0.10.2", "gunicorn==23.0.0")
+DATASETTE = ("datasette==0.65.1", "setuptools==80.9.0")
 HALF, BUDGET = 0.5, "10%"
 MODULES = ("mpm_prefork", "authz_core", "dir", "autoindex", "mime", "filter", "deflate", "include", "alias", "setenvif")
 CONFIGURATION = """
@@ -82,6 +87,27 @@ SELECT spend(:aid, 1);
 SELECT sum(abalance), max(filler) FROM pgbench_accounts WHERE aid BETWEEN :aid AND :aid + 300;
 \\endif
 """
+LIGHTTPD = """
+server.modules = ("mod_dirlisting", "mod_ssi", "mod_status")
+server.bind = "127.0.0.1"
+server.port = {port}
+server.document-root = "{folder}/www"
+server.errorlog = "{folder}/error.log"
+server.max-worker = 2
+index-file.names = ("index.html")
+dir-listing.activate = "enable"
+ssi.extension = (".shtml")
+mimetype.assign = (".html" => "text/html", ".shtml" => "text/html", "" => "text/plain")
+status.status-url = "/status"
+"""
+BUSY = """
+import threading, sys
+over = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+while not over.is_set():
+    sum(range(10_000))
+"""
+"""A process that computes until its standard input ends."""
 Workers = Callable[[], list[int]]
 
 
@@ -112,9 +138,21 @@ def asking(stack: ExitStack, port: int, *paths: str) -> None:
         started(stack, sys.executable, str(PROGRAMS / "pages_rate.py"), str(port), str(seed), *paths)
 
 
-@contextmanager
-def apache(folder: Path) -> Iterator[tuple[str, Workers]]:
-    port, pages = free_port(), folder / "www"
+def debian(package: str, program: str) -> Path:
+    """A program of this machine or, without installing it, for that may start a service, of Debian's package."""
+    if found := shutil.which(Path(program).name):
+        return Path(found)
+    folder = CACHE / package
+    if not (folder / program).exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)  # apt downloads as a user of its own
+        subprocess.run(["apt-get", "download", "-qq", package], cwd=folder, check=True)
+        subprocess.run(["dpkg", "-x", next(folder.glob("*.deb")), folder], check=True)
+    return folder / program
+
+
+def write_pages(pages: Path) -> tuple[str, ...]:
+    """Pages of several kinds, and what to ask for."""
     (pages / "list").mkdir(parents=True)
     for number in range(60):
         (pages / "list" / f"file{number}.txt").write_text("text " * number)
@@ -122,13 +160,19 @@ def apache(folder: Path) -> Iterator[tuple[str, Workers]]:
     (pages / "large.txt").write_text("a line of a large file\n" * 10_000)
     include = '<!--#include virtual="/page.html" --><!--#echo var="DATE_LOCAL" -->'
     (pages / "parts.shtml").write_text(f"<html>{include * 3}</html>")
+    return "/page.html", "/large.txt", "/list/", "/parts.shtml", "/none{n}.html"
+
+
+@contextmanager
+def apache(folder: Path) -> Iterator[tuple[str, Workers]]:
+    port, paths = free_port(), write_pages(folder / "www")
     loads = "".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n" for name in MODULES)
     (folder / "apache.conf").write_text(loads + CONFIGURATION.format(port=port, folder=folder))
     with ExitStack() as stack:
         server = started(stack, "/usr/sbin/apache2", "-D", "FOREGROUND", "-f", str(folder / "apache.conf"))
         while len(children(server.pid)) < 2:
             time.sleep(0.1)
-        asking(stack, port, "/page.html", "/large.txt", "/list/", "/parts.shtml", "/none{n}.html")
+        asking(stack, port, *paths)
         yield "www-data", lambda: children(server.pid)
 
 
@@ -189,6 +233,65 @@ def django(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Workers]]
         yield "root", lambda: children(server.pid)
 
 
+@contextmanager
+def lighttpd(folder: Path) -> Iterator[tuple[str, Workers]]:
+    program, port, paths = debian("lighttpd", "usr/sbin/lighttpd"), free_port(), write_pages(folder / "www")
+    modules = program.parents[1] / "lib" / "lighttpd"
+    (folder / "lighttpd.conf").write_text(LIGHTTPD.format(port=port, folder=folder))
+    with ExitStack() as stack:
+        server = started(stack, str(program), "-D", "-m", str(modules), "-f", str(folder / "lighttpd.conf"))
+        while len(children(server.pid)) < 2:
+            time.sleep(0.1)
+        asking(stack, port, *paths, "/status")
+        yield "root", lambda: children(server.pid)
+
+
+@contextmanager
+def memcached(folder: Path) -> Iterator[tuple[str, Workers]]:
+    program, port = debian("memcached", "usr/bin/memcached"), free_port()
+    with ExitStack() as stack:
+        server = started(stack, str(program), "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64")
+        for seed in range(4):
+            started(stack, sys.executable, str(PROGRAMS / "cache_rate.py"), str(port), str(seed))
+        yield "root", lambda: [server.pid]
+
+
+@contextmanager
+def httpbin(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Workers]]:
+    python, port = environment(version, HTTPBIN, "mine_httpbin"), free_port()
+    words = [python, "-m", "gunicorn", "--preload", "--workers", "2", "--bind", f"127.0.0.1:{port}", "httpbin:app"]
+    with ExitStack() as stack:
+        server = started(stack, *words)
+        while len(children(server.pid)) < 2:
+            time.sleep(0.1)
+        time.sleep(5)  # until they serve
+        asking(stack, port, "/json", "/get?n={n}", "/bytes/{n}", "/html", "/gzip", "/base64/cGVyZmxhdw==")
+        yield "root", lambda: children(server.pid)
+
+
+@contextmanager
+def datasette(folder: Path, version: str = "3.11") -> Iterator[tuple[str, Workers]]:
+    python, port, file = environment(version, DATASETTE, "mine_datasette"), free_port(), folder / "shop.db"
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("CREATE TABLE shops (id INTEGER PRIMARY KEY, town TEXT)")
+        database.execute("CREATE TABLE sales (id INTEGER PRIMARY KEY, shop INTEGER REFERENCES shops(id), price REAL)")
+        database.executemany("INSERT INTO shops VALUES (?, ?)", [(n, f"town {n % 7}") for n in range(100)])
+        database.executemany("INSERT INTO sales VALUES (?, ?, ?)", [(n, n * n % 100, n % 50) for n in range(10_000)])
+    with ExitStack() as stack:
+        server = started(stack, python, "-m", "datasette", "serve", str(file), "--port", str(port), cwd=folder)
+        time.sleep(8)  # until it serves
+        asking(
+            stack,
+            port,
+            "/shop/sales/{n}.json",
+            "/shop/sales.json?shop=3",
+            "/shop/shops",
+            "/shop.json",
+            "/shop/sales?_size=5",
+        )
+        yield "root", lambda: [server.pid]
+
+
 SYSTEMS = {
     "apache": apache,
     "postgresql": postgresql,
@@ -196,6 +299,11 @@ SYSTEMS = {
     "starlette-3.13": partial(starlette, version="3.13"),
     "django": django,
     "django-3.13": partial(django, version="3.13"),
+    "httpbin": httpbin,
+    "httpbin-3.13": partial(httpbin, version="3.13"),
+    "datasette": datasette,
+    "lighttpd": lighttpd,
+    "memcached": memcached,
 }
 
 
@@ -246,6 +354,8 @@ def mined(name: str, asked: argparse.Namespace, bars: Bars) -> None:
                 files.append(f"run{run}.yaml")
                 own = recordings(places)
                 (places / files[-1]).write_text(perflaw(places, user, "mine", "--export", "evidence", *own))
+                if asked.keep:
+                    shutil.copy(places / files[-1], asked.keep / f"{name}-{files[-1]}")
             restarted = len(set(served) - set(workers()))
         told = json.loads(perflaw(places, user, "mine", "--merge", "--json", *files))
         print(f"== {name}: {len(files)} runs of {asked.seconds:g} s, {asked.half} of them at half of a processor")
@@ -262,9 +372,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="of each run")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--half", type=int, default=2)
+    parser.add_argument("--busy", type=int, default=0, help="processes that only compute beside the server")
+    parser.add_argument("--keep", type=Path, help="a folder for the evidence of each run")
     asked, bars = parser.parse_args(), Bars()
-    for name in asked.systems or SYSTEMS:
-        mined(name, asked, bars)
+    with ExitStack() as stack:
+        for _ in range(asked.busy):
+            started(stack, sys.executable, "-c", BUSY)
+        for name in asked.systems or SYSTEMS:
+            mined(name, asked, bars)
     bars.leave()
 
 

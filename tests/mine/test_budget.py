@@ -115,6 +115,33 @@ def test_pairs_that_differ_much_are_drawn_to_what_is_presumed(clock):
     assert spent == pytest.approx(1e9 * 0.2 / 1.2, rel=0.25)
 
 
+def test_pairs_in_which_the_program_had_hardly_anything_to_do_say_nothing_of_the_others(clock):
+    budget = Budget(1, 0.05)
+    for _ in range(8):
+        pair(budget, clock, 1.05, calls=1000)
+    loaded = budget.spent_ns
+    for _ in range(8):  # its load has ended: what probes cost is most of what it does now
+        clock.go(1.0)
+        budget.begin_probes()
+        clock.now, clock.cpu_ns, clock.work = clock.now + 1.0, clock.cpu_ns + 5_000_000, clock.work + 60
+        budget.end_probes(decided("f"), measured(0, 100.0))
+    assert budget.paired() == pytest.approx(0.05, abs=0.005)
+    assert budget.spent_ns == pytest.approx(loaded + 8 * module.ATTACH_NS, rel=0.1)
+
+
+def test_a_program_that_does_nothing_is_not_measured_beyond_what_was_saved(clock):
+    budget = Budget(1, 0.05)
+    clock.go(1.0)  # 50 ms saved, and then its load ends
+    measurements = 0
+    while not budget.must_wait(1.0) and measurements < 100:
+        budget.begin_probes()
+        clock.now, clock.cpu_ns = clock.now + 1.0, clock.cpu_ns + 100_000
+        budget.end_probes(decided("f"), measured(100_000, 100.0))  # 10 ms and the attachment
+        measurements += 1
+    assert measurements == 3
+    assert budget.spent_ns <= 0.05 * clock.cpu_ns
+
+
 def test_what_was_spent_before_the_cost_was_known_counts_when_it_is(clock):
     budget = Budget(1, 0.05)
     for _ in range(8):

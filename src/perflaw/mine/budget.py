@@ -91,6 +91,27 @@ def work_counters(pid: int) -> WorkCounters:
     return WorkCounters(cpu_ns, work)
 
 
+def _middle_mean(pairs: list[tuple[float, int]]) -> tuple[float, float]:
+    """Mean of values that count by their weights, and its standard error.
+
+    The fifth of the weight at either end is left out, because neighbours on the machine disturb some pairs. As many values
+    of equal weight as these are worth decide the error (Kish 1965, §11.2).
+
+    >>> _middle_mean([(0.1, 1), (0.2, 1), (0.3, 1), (0.2, 1), (9.0, 1)])[0]
+    0.2333...
+    """
+    kept, outside = sorted(pairs), sum(weight for _, weight in pairs) / 5
+    for end in (0, -1):
+        left = outside
+        while len(kept) > 1 and kept[end][1] <= left:
+            left -= kept.pop(end)[1]
+    whole = sum(weight for _, weight in kept)
+    mean = sum(value * weight for value, weight in kept) / whole
+    variance = sum(weight * (value - mean) ** 2 for value, weight in kept) / whole
+    worth = whole**2 / sum(weight**2 for _, weight in kept)
+    return mean, math.sqrt(variance / (worth - 1)) if worth > 1 + 1e-9 else math.inf
+
+
 def own_cpu_ns() -> int:
     """CPU time of this process since it began, with that of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -176,6 +197,8 @@ class Budget:
         self._own_each: deque[int] = deque(maxlen=LATEST_OWN)
         """Own CPU time of the latest measurements, with what was thought about each."""
         self._phases: deque[_Phase] = deque(maxlen=2 * MOST_PAIRS)
+        self._recorded: deque[tuple[float, float]] = deque(maxlen=LATEST_OWN)
+        """Length of the latest times with probes, and what recorded calls cost in each."""
         self._costs: dict[str, tuple[float, float]] = {}
         self._probes_begun = 0.0
         self._windows_cpu_ns, self._settled_ns = 0, 0.0
@@ -201,7 +224,9 @@ class Budget:
     def end_probes(self, decision: Decision, measurement: Measurement | None) -> float:
         """Probes are out; gives the CPU time that the measurement took, ns."""
         cost = measurement.cost if measurement else None
-        direct_ns = ATTACH_NS + (cost.calls * cost.call_ns if cost else 0.0)
+        recorded_ns = cost.calls * cost.call_ns if cost else 0.0
+        direct_ns = ATTACH_NS + recorded_ns
+        self._recorded.append((time.monotonic() - self._probes_begun, recorded_ns))
         phase = self._end_phase(probes=True, direct_ns=direct_ns)
         part = self._slowed_part()
         self._probed.append((direct_ns, phase.cpu_ns))
@@ -240,7 +265,9 @@ class Budget:
     def _compared(self) -> tuple[float, float] | None:
         """Mean logarithm of the ratios of the latest pairs, by the unit of work that is the steadiest, and its error.
 
-        Each time with probes is compared with the ones without before and after it. None if there are too few pairs.
+        Each time with probes is compared with the ones without before and after it. None if there are too few pairs. A pair
+        counts by the CPU time that it takes with probes, of which its ratio says how much is theirs: those in which the program
+        had hardly anything to do say nothing of the others.
         """
         phases = list(self._phases)
         best: tuple[float, float] | None = None
@@ -248,20 +275,17 @@ class Budget:
             cost = [
                 p.cpu_ns / p.work[unit] if p.work.get(unit, 0) >= LEAST_WORK and p.cpu_ns else math.nan for p in phases
             ]
-            ratios = []
+            pairs = []
             for at in range(1, len(phases) - 1):
                 if phases[at].probes and not phases[at - 1].probes and not phases[at + 1].probes:
                     beside = (
                         math.sqrt(cost[at - 1] * cost[at + 1]) if cost[at - 1] > 0 and cost[at + 1] > 0 else math.nan
                     )
-                    ratios.append(math.log(cost[at] / beside) if beside > 0 and cost[at] > 0 else math.nan)
-            known = sorted(ratio for ratio in ratios if not math.isnan(ratio))
-            if len(known) < FEWEST_PAIRS:
+                    if beside > 0 and cost[at] > 0:
+                        pairs.append((math.log(cost[at] / beside), phases[at].cpu_ns))
+            if len(pairs) < FEWEST_PAIRS:
                 continue
-            cut = len(known) // 5  # neighbours on the machine disturb some pairs
-            kept = known[cut : len(known) - cut]
-            mean = sum(kept) / len(kept)
-            error = math.sqrt(sum((one - mean) ** 2 for one in kept) / len(kept) / max(len(kept) - 1, 1))
+            mean, error = _middle_mean(pairs)
             if best is None or error < best[1]:
                 best = (mean, error)
         return best
@@ -297,7 +321,13 @@ class Budget:
     def expected_ns(self, seconds: float) -> float:
         """CPU time that a measurement of so many seconds will probably take; 0 s: nothing but samples."""
         own_ns = sum(self._own_each) / len(self._own_each) if self.counts_own and self._own_each else 0.0
-        return seconds * self._rate() * self._slowed_part() + own_ns
+        if not seconds:
+            return own_ns
+        probed_s, recorded_ns = (
+            (sum(column) for column in zip(*self._recorded, strict=True)) if self._recorded else (0, 0)
+        )
+        direct_ns = ATTACH_NS + (seconds * recorded_ns / probed_s if probed_s else 0.0)
+        return max(direct_ns, seconds * self._rate() * self._slowed_part()) + own_ns
 
     def saved_ns(self) -> float:
         """What the target permits to be spent now; negative if it is not kept."""

@@ -76,7 +76,8 @@ def messages() -> dict[str, Any]:
             label = kinds.LABEL_REPEATED if field in REPEATED else kinds.LABEL_OPTIONAL
             made = message.field.add(name=field, number=number, label=label)
             made.type = kinds.TYPE_MESSAGE if kind in FIELDS else getattr(kinds, f"TYPE_{kind.upper()}")
-            made.type_name = f".io.prometheus.client.{kind}" if kind in FIELDS else ""
+            if kind in FIELDS:
+                made.type_name = f".io.prometheus.client.{kind}"
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     found = {one: pool.FindMessageTypeByName(f"io.prometheus.client.{one}") for one in FIELDS}

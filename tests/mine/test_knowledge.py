@@ -158,6 +158,16 @@ def test_what_earlier_recordings_say_is_measured_first_and_by_the_callers_that_t
     assert timed.next(program.now).request.kind == "paths"
 
 
+def test_functions_that_had_several_groups_come_before_hotter_ones_that_had_one():
+    program, before, knowledge = MadeUp(), Knowledge(), Knowledge()
+    learn(program, before, 30)
+    specs = [before.functions[name].spec for name in ("app.load", "app.tiny")]
+    knowledge.start_from(specs, program.now)
+    knowledge.sampled_ns = program.now
+    knowledge.add_samples({("app.main", "app.slow", "app.tiny"): 90, ("app.main", "app.quick", "app.load"): 10})
+    assert knowledge.next(program.now).request.functions == ("app.load",)
+
+
 def test_callers_of_settled_functions_are_candidates():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 30)

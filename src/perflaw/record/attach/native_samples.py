@@ -1,6 +1,6 @@
 """Samples of where the threads of a running compiled program are, and probably came from.
 
-The kernel samples them by their CPU time. Where it does not, as in many containers, a thread that can run is stopped for some
+The kernel samples them by their CPU time. Where it does not, as in many containers, a thread that runs is stopped for some
 microseconds, and its place and the top of its stack are read. Callers are the words there that follow a call of the program's
 own code. Some of them are left over from calls that have returned: call paths of samples only tell which functions are worth
 recording.
@@ -22,6 +22,7 @@ import numpy as np
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.cpu_samples import STACK_BYTES, ProcessSamples
+from perflaw.record.attach.on_cpu import OnCpu
 from perflaw.record.attach.process import NativeProgram, ended, inside, mapped_files
 from perflaw.record.attach.stack_samples import StackSamples
 from perflaw.record.attach.stopping import Unusable, stopped_thread
@@ -82,17 +83,22 @@ class NativeSampler:
         return self._named(stacks, looks)
 
     def _collect_stopping(self, seconds: float, is_over: Callable[[], bool]) -> StackSamples:
-        """The same by stopping threads that can run."""
+        """The same by stopping threads that run."""
         stacks: Counter[_Places] = Counter()
         looks, deadline = 0, time.monotonic() + seconds
         tasks = Path(f"/proc/{self.program.pid}/task")
+        try:
+            on_cpu = OnCpu(self.program.pid)
+        except OSError as error:
+            raise TargetError(*ended(self.program.pid)) from error
         with (Path("/proc") / str(self.program.pid) / "mem").open("rb", buffering=0) as memory:
             while time.monotonic() < deadline and not is_over() and tasks.exists():
                 looks += 1
                 for task in tasks.iterdir():
                     with suppress(OSError, Unusable, TargetError):  # the thread has ended
-                        if (task / "stat").read_bytes().rpartition(b")")[2].split(None, 1)[0] != b"R":
-                            continue
+                        with (task / "stat").open("rb", buffering=0) as status:
+                            if not on_cpu.runs(status.fileno()):
+                                continue
                         with stopped_thread(self.program.pid, int(task.name)) as thread:
                             place, stack = thread.place(), thread.stack_pointer()
                             words = os.pread(memory.fileno(), STACK_BYTES, stack)

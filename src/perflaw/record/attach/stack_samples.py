@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from perflaw.errors import TargetError
+from perflaw.record.attach.on_cpu import OnCpu
 from perflaw.record.attach.process import RunningProgram, ended, not_permitted
 
 INTERVAL_S: Final = 0.01
@@ -62,6 +63,7 @@ class StackSampler:
 
     def __post_init__(self) -> None:
         try:
+            self._on_cpu = OnCpu(self.program.pid)
             self._memory = os.open(f"/proc/{self.program.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         except PermissionError as error:
             raise not_permitted(self.program.pid) from error
@@ -87,8 +89,7 @@ class StackSampler:
             looks += 1
             for state, status in list(self._threads.values()):
                 with suppress(_Moved, OSError):  # the thread or a frame of it has ended meanwhile
-                    runs = os.pread(status, 512, 0).rpartition(b")")[2].split(None, 1)[0] == b"R"
-                    if runs and (stack := self._stack(state)):
+                    if self._on_cpu.runs(status) and (stack := self._stack(state)):
                         stacks[stack] += 1
             # At random, so that a program that does something every 10 ms is not always met at the same place.
             time.sleep(INTERVAL_S * random.uniform(0.5, 1.5))

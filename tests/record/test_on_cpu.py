@@ -3,47 +3,77 @@
 from __future__ import annotations
 
 import os
-import time
+import subprocess
+import sys
+import threading
+from contextlib import closing
 
 import pytest
 
 from perflaw.record.attach import on_cpu as module
 from perflaw.record.attach.on_cpu import OnCpu
 
+STATUS = "Name:\tpython\nState:\t{} (running)\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t7\n"
+
 
 @pytest.mark.parametrize(
-    ("state", "ran", "cpus", "runs"),
+    ("state", "arrivals", "cpus", "runs"),
     [
-        ("R", 1.0, {0, 1}, True),
-        ("R", 0.6, {0, 1}, True),  # it was interrupted meanwhile
-        ("R", 0.0, {0, 1}, False),  # it waits for a CPU
-        ("R", 0.0, {1}, True),  # on the only CPU, whoever asks has interrupted it
-        ("S", 1.0, {0, 1}, False),  # another thread of the process runs
+        ("R", 13, {0, 1}, True),
+        ("R", 12, {0, 1}, False),  # it waits for a CPU
+        ("R", 3, {0, 1}, True),  # they were not counted from its beginning on: nothing is known
+        ("R", 12, {1}, True),  # on the only CPU, whoever asks has interrupted it
+        ("S", 12, {0, 1}, False),
     ],
 )
-def test_a_thread_that_waits_for_a_cpu_does_not_run(tmp_path, monkeypatch, state, ran, cpus, runs):
-    now = {"ns": 0}
-
-    def elapse(*_):
-        now["ns"] += 10_000
-        return f"17 (py (x) R) {state} 1 17".encode()
-
+def test_a_thread_that_waits_for_a_cpu_does_not_run(monkeypatch, state, arrivals, cpus, runs):
     monkeypatch.setattr(module.os, "sched_getaffinity", lambda pid: cpus)
-    monkeypatch.setattr(module.os, "pread", elapse)
-    monkeypatch.setattr(module.time, "monotonic_ns", lambda: now["ns"])
-    monkeypatch.setattr(module.time, "clock_gettime_ns", lambda clock: round(ran * now["ns"]))
-    assert OnCpu(os.getpid()).runs(-1) is runs
+    monkeypatch.setattr(module, "_is_counted", lambda: True)
+    texts = {128: f"100 200 {arrivals}\n", module._STATUS_BYTES: STATUS.format(state)}
+    monkeypatch.setattr(module.os, "pread", lambda file, size, _: texts[size].encode())
+    with closing(OnCpu(os.getpid(), threading.get_native_id())) as one:
+        assert one.runs() is runs
 
 
-def test_the_clock_is_that_of_the_process():
-    before = time.process_time_ns()
-    assert before <= time.clock_gettime_ns(OnCpu(os.getpid())._clock) <= time.process_time_ns()
+def test_whoever_asks_runs_and_what_is_stopped_does_not():
+    with closing(OnCpu(os.getpid(), threading.get_native_id())) as one:
+        assert any(one.runs() for _ in range(5))  # it may leave its CPU during a look
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    with child, closing(OnCpu(child.pid, child.pid)) as other:
+        child.send_signal(19)
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+        assert not other.runs()
+        child.kill()
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="on one CPU nothing can be seen running")
+def test_of_two_threads_on_one_cpu_at_most_one_runs(monkeypatch):
+    """The kernel's state says that both do."""
+    assert module._is_counted()
+    burn = (
+        f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}}); print(flush=True)\nwhile True: pass"
+    )
+    children = [subprocess.Popen([sys.executable, "-c", burn], stdout=subprocess.PIPE) for _ in range(2)]
+    try:
+        assert all(child.stdout.readline() for child in children)
+        both = [OnCpu(child.pid, child.pid) for child in children]
+        can_run = seen = 0
+        for _ in range(200):
+            status = [module._state(os.pread(one._status, module._STATUS_BYTES, 0))[0] for one in both]
+            can_run += all(status)
+            seen += both[0].runs() and both[1].runs() and both[0].runs()
+        for one in both:
+            one.close()
+        assert (can_run, seen) == (200, 0) or seen < can_run / 20  # one may give way to the other between two looks
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+            child.stdout.close()
 
 
 def test_a_process_that_has_ended_is_an_error():
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-    with pytest.raises(OSError, match="No such process"):
-        OnCpu(child)
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    with pytest.raises(OSError, match="No such"):
+        OnCpu(child.pid, child.pid)

@@ -14,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -87,17 +87,13 @@ class NativeSampler:
         stacks: Counter[_Places] = Counter()
         looks, deadline = 0, time.monotonic() + seconds
         tasks = Path(f"/proc/{self.program.pid}/task")
-        try:
-            on_cpu = OnCpu(self.program.pid)
-        except OSError as error:
-            raise TargetError(*ended(self.program.pid)) from error
         with (Path("/proc") / str(self.program.pid) / "mem").open("rb", buffering=0) as memory:
             while time.monotonic() < deadline and not is_over() and tasks.exists():
                 looks += 1
                 for task in tasks.iterdir():
                     with suppress(OSError, Unusable, TargetError):  # the thread has ended
-                        with (task / "stat").open("rb", buffering=0) as status:
-                            if not on_cpu.runs(status.fileno()):
+                        with closing(OnCpu(self.program.pid, int(task.name))) as one:
+                            if not one.runs():
                                 continue
                         with stopped_thread(self.program.pid, int(task.name)) as thread:
                             place, stack = thread.place(), thread.stack_pointer()

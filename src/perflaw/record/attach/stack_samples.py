@@ -58,12 +58,11 @@ class StackSampler:
     """Where its interpreter keeps frames (native/python/interpreter/offsets.c)."""
     _names: dict[int, str] = field(default_factory=dict)
     """Address of a code object → name of the function."""
-    _threads: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Id of a thread → address of its state, and the file that says whether it runs."""
+    _threads: dict[int, tuple[int, OnCpu]] = field(default_factory=dict)
+    """Id of a thread → address of its state, and what says whether it runs."""
 
     def __post_init__(self) -> None:
         try:
-            self._on_cpu = OnCpu(self.program.pid)
             self._memory = os.open(f"/proc/{self.program.pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
         except PermissionError as error:
             raise not_permitted(self.program.pid) from error
@@ -74,7 +73,7 @@ class StackSampler:
         """Close all files."""
         os.close(self._memory)
         for _, status in self._threads.values():
-            os.close(status)
+            status.close()
         self._threads = {}
 
     def collect(self, seconds: float, is_over: Callable[[], bool]) -> StackSamples:
@@ -89,7 +88,7 @@ class StackSampler:
             looks += 1
             for state, status in list(self._threads.values()):
                 with suppress(_Moved, OSError):  # the thread or a frame of it has ended meanwhile
-                    if self._on_cpu.runs(status) and (stack := self._stack(state)):
+                    if status.runs() and (stack := self._stack(state)):
                         stacks[stack] += 1
             # At random, so that a program that does something every 10 ms is not always met at the same place.
             time.sleep(INTERVAL_S * random.uniform(0.5, 1.5))
@@ -108,13 +107,11 @@ class StackSampler:
                     state, steps = self._word(state + at["next_thread"]), steps + 1
                 interpreter = self._word(interpreter + at["next_interpreter"])
         for thread in self._threads.keys() - found.keys():
-            os.close(self._threads.pop(thread)[1])
+            self._threads.pop(thread)[1].close()
         for thread, state in found.items():
             with suppress(OSError):  # it has ended
                 known = self._threads.get(thread)
-                path = f"/proc/{self.program.pid}/task/{thread}/stat"
-                status = known[1] if known else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                self._threads[thread] = (state, status)
+                self._threads[thread] = (state, known[1] if known else OnCpu(self.program.pid, thread))
 
     def _stack(self, state: int) -> tuple[str, ...]:
         """Functions of a thread, the outermost first."""

@@ -90,3 +90,13 @@ def test_counts_that_several_laws_fit_are_told_as_no_exponential():
     doubling = np.repeat([3.0, 4, 5, 6, 7, 8], 2)
     [law], _ = learn_counts(2.0 ** doubling[:, None] + 7, {"k": doubling})
     assert "exp" in str(law.terms)
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3])
+def test_an_exponential_of_which_the_first_powers_were_seen_is_not_told(repeats):
+    """Hashed intervals of a tree that fills up, in intervaltree: 1,452,208 at 30,000."""
+    n = np.repeat([100.0, 300, 1000, 2000, 3000], repeats)
+    counts = np.repeat([559.0, 1614, 5655, 13780, 25029], repeats)
+    [law], _ = learn_counts(counts[:, None], {"n": n})
+    assert "exp" not in str(law.terms)
+    assert abs(np.log(at(law, n=30000.0) / 1_452_208)) < 2.0 * law.spread({"n": 30000.0})

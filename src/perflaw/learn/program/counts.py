@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, log
 from typing import Final
@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.confidence import LEVEL
+from perflaw.laws.evaluation import evaluate
 from perflaw.laws.tree import Call, Name
 from perflaw.learn.program.exact import exact_laws
+from perflaw.learn.program.forms import LEAST_GROWTH
 from perflaw.learn.program.terms import ONE, Monomial, TermSum, in_plain_terms, monomial, restricted, terms_from, values
 from perflaw.learn.program.units import MAX_SPREAD
 from perflaw.learn.series import Learnt, Series, learn
@@ -95,10 +97,46 @@ def learn_counts(counts: Array, features: Mapping[str, Array]) -> tuple[list[Cou
             for law, same, terms in zip(laws, constant, exact, strict=True)
         ]
     open_ = [place for place, law in enumerate(laws) if law is None]
-    series = [Series("calls", distinct[:, place], varied, None, None, QUANTUM) for place in open_]
-    for place, learnt in zip(open_, learn(series) if series else [], strict=True):
-        laws[place] = _only_at_the_largest(distinct[:, place], varied) or CountLaw(_terms(learnt, varied), learnt)
+    for place, learnt in zip(open_, _learnt([distinct[:, place] for place in open_], varied), strict=True):
+        y, x = learnt.rows.series.y, learnt.rows.series.features
+        laws[place] = _only_at_the_largest(y, x) or CountLaw(_terms(learnt, x), learnt)
     return [law for law in laws if law is not None], places.reshape(-1)
+
+
+def _learnt(columns: Sequence[Array], features: Mapping[str, Array]) -> list[Learnt]:
+    """The laws of columns of counts, (R,) each, over features (R,).
+
+    Where an exponential is given up, the law is learnt again from each point once, if its runs have the same count:
+    repeated runs say nothing more of what a law misses of such counts.
+    """
+    if not columns:
+        return []
+    laws = learn([Series("calls", column, features, None, None, QUANTUM) for column in columns])
+    _, first, place = np.unique(np.array(list(features.values())), axis=1, return_index=True, return_inverse=True)
+    once = {name: x[first] for name, x in features.items()}
+    weak = [
+        i
+        for i, (column, learnt) in enumerate(zip(columns, laws, strict=True))
+        if _hardly_exponential(learnt, features) and (column[first][place.reshape(-1)] == column).all()
+    ]
+    again = [Series("calls", columns[i][first], once, None, None, QUANTUM) for i in weak]
+    for i, learnt in zip(weak, learn(again) if again else [], strict=True):
+        laws[i] = learnt
+    return laws
+
+
+def _hardly_exponential(learnt: Learnt, features: Mapping[str, Array]) -> bool:
+    """Whether the law is an exponential of which little more than its first powers was seen."""
+    if learnt.law.family != "exponential":
+        return False
+    x = features[learnt.law.features[0]]
+    rates = [
+        abs(float(evaluate(base.arguments[0], {learnt.law.features[0]: np.array([np.ptp(x)])})[0]))
+        for key in terms_from(learnt.law.mean)
+        for base, _ in key
+        if isinstance(base, Call)
+    ]
+    return max(rates) < LEAST_GROWTH
 
 
 def _only_at_the_largest(counts: Array, features: Mapping[str, Array]) -> CountLaw | None:
@@ -137,10 +175,11 @@ def _terms(learnt: Learnt, features: Mapping[str, Array]) -> TermSum:
 def _too_steep(terms: TermSum, learnt: Learnt, features: Mapping[str, Array]) -> bool:
     """Whether a power of a feature grows faster than calls do, or counts do not establish an exponential.
 
-    They do not where calls were made at few sizes, or where other growth laws fit equally well.
+    They do not where calls were made at few sizes, where the exponential hardly grew, or where other laws fit equally well.
     """
     sizes = np.unique(features[learnt.law.features[0]][learnt.rows.series.y > 0]).size
-    open_ = sizes < MIN_EXPONENTIAL_SIZES or learnt.law.verdict != "law"
+    few = sizes < MIN_EXPONENTIAL_SIZES
+    open_ = few or learnt.law.verdict != "law" or _hardly_exponential(learnt, features)
     return any(
         power > MAX_EXPONENT if isinstance(base, Name) else isinstance(base, Call) and base.function == "exp" and open_
         for key in terms

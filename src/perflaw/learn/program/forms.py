@@ -37,6 +37,8 @@ SHAPES: Final = {
 """Shape of a dependence → what its score costs for being a rarer shape."""
 EXPONENTIAL: Final = 8.0
 """Cost of an exponential: it needs evidence against every power."""
+LEAST_GROWTH: Final = 2.0
+"""Logarithm of the growth over the data from which an exponential is told: of less, only its first powers were seen."""
 RATES: Final = 40
 """Number of rates that exponentials are tried with."""
 BLEND: Final = 2.5
@@ -138,7 +140,7 @@ def exponential_forms(features: Mapping[str, Array]) -> list[Candidate]:
     forms = []
     for name, x in features.items():
         feature = Name(name)
-        rates = np.geomspace(2.0, 60.0, RATES) / np.ptp(x)
+        rates = np.geomspace(LEAST_GROWTH, 60.0, RATES) / np.ptp(x)
         keys: list[Monomial] = [((Call("exp", (Binary("*", number(rate), feature),)), 1.0),) for rate in rates]
         if x.min() >= 1:
             stirling = Binary("-", product([feature, Call("log", (feature,))]), feature)

@@ -60,6 +60,15 @@ static int32_t number_of(const void *function, uint32_t *size, int *found) {
     return recorded && number && number < MAX_CODE ? (int32_t)number : NOT_SELECTED;
 }
 
+int functions_are_apart(const void *code) {
+    LoadedPlace place;
+    loaded_place(code, &place);
+    pthread_mutex_lock(&lock);
+    int are_apart = selection_is_apart(&place);
+    pthread_mutex_unlock(&lock);
+    return are_apart;
+}
+
 /* ---- the table of a thread ---- */
 
 /* The entry of a function, or the empty one where it would go. */

@@ -17,6 +17,8 @@ static inline KnownFunction *function_place(const Thread *thread, const void *fu
 int functions_begin(Thread *thread);
 /* What the thread knows of a function, which gets its number on first sight. NULL if there is no memory. */
 KnownFunction *function_find(Thread *thread, const void *function);
+/* Whether no selected function was inlined into another one of the file that this code is part of. */
+int functions_are_apart(const void *code);
 /* Whether the thread has met the function and it is not selected. */
 int function_is_unselected(const Thread *thread, const void *function);
 /* Look at an invocation closely, now that the function's countdown is over. Gives its priority (-1: it is not sampled), and

@@ -14,7 +14,8 @@ typedef struct Place {
 } Place;
 typedef struct Selection {
     uint64_t magic, count;
-    uint64_t others; /* whether functions without a place are recorded */
+    uint32_t others; /* whether functions without a place are recorded */
+    uint32_t apart;  /* whether no selected function was inlined into another one */
     Place places[];
 } Selection;
 typedef struct LoadedFile {
@@ -63,6 +64,11 @@ int selection_find(const void *function, const LoadedPlace *loaded, uint32_t *si
     if (!place) return (int)selection->others;
     *size = place->size;
     return (int)place->selected;
+}
+
+int selection_is_apart(const LoadedPlace *loaded) {
+    const Selection *selection = selection_of(loaded->base, loaded->file);
+    return selection && selection->apart;
 }
 
 void selection_forget(void) {

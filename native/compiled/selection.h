@@ -17,6 +17,8 @@ enum { UNSELECTED, SELECTED, OBSERVED };
 /* Whether a function is to be recorded, and whether each of its invocations is an observation. *size is set to the size of its
  * code if that is known. If the recorder gives no answer, the recording stops. */
 int selection_find(const void *function, const LoadedPlace *loaded, uint32_t *size);
+/* Whether no function that is selected was inlined into another one of this file. */
+int selection_is_apart(const LoadedPlace *loaded);
 /* Forget all answers. */
 void selection_forget(void);
 

@@ -79,24 +79,28 @@ static size_t leads_to_hook(const char *end, const void *hook, unsigned char dir
 /* ---- one place ---- */
 
 /* The function has jumped to the exit hook: it has one such jump, or it is not known which one. */
-static void silence_jump(KnownFunction *known, const void *hook) {
+static int silence_jump(KnownFunction *known, const void *hook) {
     const char *first = known->function, *end = first + known->size, *found = NULL;
     size_t size = 0;
     for (const char *at = first + LONG_CALL_BYTES; at <= end; at++) {
         size_t bytes = leads_to_hook(at, hook, 0xe9, 0x25);
-        if (bytes && found) return (void)(known->countdown = -MAX_TRIES);
+        if (bytes && found) return known->countdown = -MAX_TRIES, 0;
         if (bytes) found = at, size = bytes;
     }
     if (found) write_code(found - size, RETURN, size);
     else known->countdown -= MAX_TRIES / 4;
+    return found != NULL;
 }
 
-static void silence_place(KnownFunction *known, const char *returns, const void *hook, int is_exit) {
+/* Whether the place was changed. */
+static int silence_place(KnownFunction *known, const char *returns, const void *hook, int is_exit) {
     uintptr_t offset = (uintptr_t)returns - (uintptr_t)known->function;
     int is_own = offset >= LONG_CALL_BYTES && offset <= known->size;
     size_t called = leads_to_hook(returns, hook, 0xe8, 0x15);
-    if (!called && is_exit && !is_own) silence_jump(known, hook);
-    if (called && is_own) write_code(returns - called, called == CALL_BYTES ? NOTHING : LONG_NOTHING, called);
+    if (!called) return is_exit && !is_own && silence_jump(known, hook);
+    if (!is_own && !functions_are_apart(returns - called)) return 0;
+    write_code(returns - called, called == CALL_BYTES ? NOTHING : LONG_NOTHING, called);
+    return 1;
 }
 
 /* Signals are held meanwhile: a handler may not see code that is half written. */
@@ -106,8 +110,7 @@ static __attribute__((noinline)) void try(Thread *thread, KnownFunction *known, 
     int error = errno;
     Pause pause = metrics_pause(thread);
     signals_hold(&before);
-    known->countdown--;
-    if (has_one_thread()) silence_place(known, returns, hook, is_exit);
+    if (!has_one_thread() || !silence_place(known, returns, hook, is_exit)) known->countdown--;
     signals_release(&before);
     metrics_go_on(thread, pause); /* on a busy machine, much of this is time off the CPU */
     errno = error;

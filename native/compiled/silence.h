@@ -2,9 +2,9 @@
  * and a function that makes thousands of them is shorter than the error of that. So they are taken out of the program's code: a
  * call becomes an instruction that does nothing, a jump to the exit hook a return.
  *
- * A place in the code is changed only if it is certain which instruction has led to the hook, if it lies in the function's own
- * code (in another one's, into which it was inlined, some compilers share a call between functions), and if the process has one
- * thread, so that no other executes what is written. Elsewhere the hooks go on being called, and are counted (recording.h).
+ * A place in the code is changed only if it is certain which instruction has led to the hook, and if the process has one thread, so
+ * that no other executes what is written. In another function's code, into which it was inlined, compilers let functions share a
+ * call: there it is changed only if no selected function was inlined in that file. Elsewhere the hooks go on being called, and are counted (recording.h).
  *
  * Ownership: none; a program that runs already is left as it is. Threads: a thread passes only itself. Cost: 5 us for each place,
  * once. */

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from perflaw.record.compiled import questions
 from perflaw.record.compiled.inject.choice import Injection
+from perflaw.record.compiled.inlining import may_be_inlined
 from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import HEAD, PLACE, Globs, chosen, functions, names_of
 from tests.record.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
@@ -150,6 +151,35 @@ def test_functions_of_a_file_by_their_place(tmp_path: Path) -> None:
     assert told["middle<int>"] == told["int middle<int>(int)"] == told["leaf"] == 1
     assert names_of("_ZN3app3addEi.part.0") == {"app::add", "app::add(int)"}
     assert functions(PROGRAMS / "jumps.c") == {}
+
+
+POINTED = """
+static __attribute__((noinline)) int pointed(int n) { return n * 3; }
+static int merged(int n) { return n ^ 5; }
+static __attribute__((noinline)) int again(int n) { return n < 2 ? n : again(n - 1) + again(n - 2); }
+int (*volatile pointer)(int) = 0;
+int main(int count, char **words) {
+    if (count > 1) pointer = pointed;
+    return merged(count) + again(count) + (pointer ? pointer(count) : pointed(count));
+}
+"""
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_functions_that_may_be_inlined_are_known(compiler: str, tmp_path: Path) -> None:
+    (tmp_path / "pointed.c").write_text(POINTED)
+    named = {}
+    for debug in ("-g", "-g0"):
+        command = [compiler, "-O2", debug, HOOKS, "pointed.c", "-o", f"pointed{debug}"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        program = tmp_path / f"pointed{debug}"
+        for offset, about in functions(program).items():
+            for name in about[1]:
+                named[name, debug] = may_be_inlined(program, {offset: about})
+    for name, expected in {"merged": True, "again": True, "pointed": False}.items():
+        assert named[name, "-g"] is expected, name
+    assert named["pointed", "-g0"]  # its address is taken, and nothing tells what for
+    assert may_be_inlined(tmp_path / "pointed.c", {})
 
 
 def test_damaged_questions_do_no_harm(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ _SYMBOL: Final = np.dtype(
 SYSTEM: Final = ("/lib", "/usr/lib")
 """Folders of the system's libraries."""
 
+SizeAndNames = tuple[int, frozenset[str]]
+"""Bytes of a function's code, 0 if the symbols do not tell, and the names that it has."""
+
 
 @dataclass(frozen=True, slots=True)
 class FunctionSymbol:
@@ -99,6 +102,11 @@ class Elf:
     def is_dynamic(self) -> bool:
         """Whether the loader starts it, so that a library can be preloaded."""
         return any(segment["p_type"] == "PT_INTERP" for segment in self.file.iter_segments())
+
+    @property
+    def is_at_fixed_place(self) -> bool:
+        """Whether it is always loaded at the addresses that it says."""
+        return bool(self.file["e_type"] == "ET_EXEC")
 
     @property
     def linked_names(self) -> frozenset[str]:

@@ -10,6 +10,7 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from perflaw.record.compiled.features.tables import feature_table, prepare_regis
 from perflaw.record.compiled.inject import frida
 from perflaw.record.compiled.inject.choice import Injection, all_functions
 from perflaw.record.compiled.inject.tables import NO_PATCHES
+from perflaw.record.compiled.inlining import may_be_inlined
 from perflaw.record.compiled.selection import Globs, chosen, functions
 from perflaw.record.rights import OWN, Rights, read_regular, write_new
 
@@ -80,13 +82,16 @@ class Answerer:
     def _answer(self, text: str) -> bytes:
         kind, _, rest = text.partition(" ")
         if kind == "functions":
-            return chosen((all_functions if self.injection else functions)(Path(rest)), self.globs)
+            module = Path(rest)
+            if self.injection:
+                return chosen(all_functions(module), self.globs)
+            return chosen(functions(module), self.globs, partial(may_be_inlined, module))
         if kind == "patches":
             patches = self.injection.table(Path(rest)) if self.injection else b""
             if patches not in (b"", NO_PATCHES):
                 prepare_registers(Path(rest))
             return patches
-        offset, _, module = rest.partition(" ")
+        offset, _, name = rest.partition(" ")
         if kind == "branches":
-            return branch_table(Path(module), int(offset, 16))
-        return feature_table(Path(module), int(offset, 16), with_libraries=bool(self.globs.select))
+            return branch_table(Path(name), int(offset, 16))
+        return feature_table(Path(name), int(offset, 16), with_libraries=bool(self.globs.select))

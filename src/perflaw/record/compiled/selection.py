@@ -7,7 +7,7 @@ functions of it are chosen (``questions.py``; the layout of the answer is that o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache, lru_cache
@@ -17,14 +17,12 @@ from typing import Final
 import numpy as np
 
 from perflaw.record.compiled.dwarf import demangled, without_parameters
-from perflaw.record.compiled.elf import open_elf
+from perflaw.record.compiled.elf import SizeAndNames, open_elf
 
 _MAGIC: Final = int.from_bytes(b"FPRFSEL1", "little")
-HEAD: Final = np.dtype([("magic", "<u8"), ("count", "<u8"), ("others", "<u8")])
+HEAD: Final = np.dtype([("magic", "<u8"), ("count", "<u8"), ("others", "<u4"), ("apart", "<u4")])
 PLACE: Final = np.dtype([("offset", "<u8"), ("size", "<u4"), ("wanted", "<u4")])
 """An answer is a head, then a place for each named function."""
-SizeAndNames = tuple[int, frozenset[str]]
-"""Bytes of a function's code and the names that it has."""
 NAMELESS: Final[SizeAndNames] = (0, frozenset())
 """A function that no symbol names."""
 
@@ -65,8 +63,15 @@ EVERYTHING: Final = Globs()
 """No glob: all functions are recorded."""
 
 
-def chosen(named: Mapping[int, SizeAndNames], globs: Globs) -> bytes:
-    """The answer for a file whose functions are named by offset. Functions without a name match no glob."""
+def chosen(
+    named: Mapping[int, SizeAndNames],
+    globs: Globs,
+    inlined: Callable[[Mapping[int, SizeAndNames]], bool] = lambda _: True,
+) -> bytes:
+    """The answer for a file whose functions are named by offset. Functions without a name match no glob.
+
+    ``inlined``: whether functions may have been inlined into others.
+    """
     places = np.zeros(len(named), PLACE)
     for place, offset in zip(places, sorted(named), strict=True):
         size, names = named[offset]
@@ -75,7 +80,9 @@ def chosen(named: Mapping[int, SizeAndNames], globs: Globs) -> bytes:
             size or 2**31 - 1,
             globs.wants(names) + globs.observes(names),
         )
-    head = np.array([(_MAGIC, len(places), not globs.select)], HEAD)
+    wanted = {int(offset): named[int(offset)] for offset in places["offset"][places["wanted"] > 0]}
+    apart = bool(globs.select) and not inlined(wanted)
+    head = np.array([(_MAGIC, len(places), not globs.select, apart)], HEAD)
     return head.tobytes() + places.tobytes()
 
 

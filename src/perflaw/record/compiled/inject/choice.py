@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from perflaw.record.compiled.elf import libraries, open_elf
+from perflaw.record.compiled.elf import SizeAndNames, libraries, open_elf
 from perflaw.record.compiled.inject.tables import NO_PATCHES, module_patches
-from perflaw.record.compiled.selection import Globs, SizeAndNames, functions
+from perflaw.record.compiled.selection import Globs, functions
 
 PROGRAM, LIBRARIES = "program", "libraries"
 """What a program asks patches for: itself, or also the libraries that it loads."""

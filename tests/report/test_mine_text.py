@@ -262,4 +262,4 @@ def test_boxes_are_tukeys():
 
 def test_functions_without_a_model_on_one_side_are_named():
     text = merge_text(told([], [MergeStep("0002", (), (), ("app.f",))]))
-    assert "not compared, without borders on one side: app.f" in " ".join(text.split())
+    assert "not compared, without borders or callers on one side: app.f" in " ".join(text.split())

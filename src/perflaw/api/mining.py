@@ -71,7 +71,10 @@ class MinedSpecs:
 
 def mine_specs(request: MiningRequest) -> MinedSpecs:
     """Specifications of all chosen functions, the most expensive function first."""
-    recordings, observed = _read(request)
+    from perflaw.learn.paths.selection import with_like_callers
+
+    recordings, everything = _read(request)
+    observed = [with_like_callers(one, request.options, request.now_ns) for one in everything]
     mined = specs_of_observed(observed, request.options, request.now_ns)
     return replace(mined, file=replace(mined.file, runs=_spec_runs(recordings)), recordings=tuple(recordings))
 
@@ -79,6 +82,7 @@ def mine_specs(request: MiningRequest) -> MinedSpecs:
 def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
     """Specifications of each file, or mined from each run of the experiment, merged one after the other."""
     from perflaw.check.spec_location import locate
+    from perflaw.learn.paths.selection import with_like_callers
 
     recordings: list[Recording] = []
     observed: list[Observed] = []
@@ -109,7 +113,9 @@ def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
     specs = list(merged.specs)
     if observed:
         by_component = {each.component: each for each in observed}
-        evidence = [by_component[each.spec.component] for each in specs]
+        evidence = [
+            with_like_callers(by_component[each.spec.component], request.options, request.now_ns) for each in specs
+        ]
         specs = locate([_with_evidence(each.spec, one) for each, one in zip(specs, evidence, strict=True)], evidence)
     return MinedSpecs(SpecFile(_rank(specs, observed), runs), tuple(recordings), tuple(steps), tuple(observed))
 
@@ -244,14 +250,19 @@ def _spec_runs(recordings: Sequence[Recording]) -> tuple[SpecRun, ...]:
 def _merge_step(merged: SpecFile, name: str, file: SpecFile) -> tuple[SpecFile, MergeStep]:
     """Merge one more model; a function that only one side knows is kept as it is.
 
-    Functions of which only one side has borders are merged, but their consistency is not compared.
+    Functions of which only one side has borders, or the callers that tell call paths apart, are not compared.
     """
-    from perflaw.learn.paths.merge import consistency, merge
+    from perflaw.learn.paths.merge import consistency, is_comparable, merge
 
     left = {(each.spec.component, each.spec.metric): each for each in merged.specs}
     right = {(each.spec.component, each.spec.metric): each for each in file.specs}
     common = [key for key in left if key in right]
-    one_sided = {key for key in common if bool(left[key].spec.borders) != bool(right[key].spec.borders)}
+    one_sided = {
+        key
+        for key in common
+        if bool(left[key].spec.borders) != bool(right[key].spec.borders)
+        or not is_comparable(left[key].spec, right[key].spec)
+    }
     specs = []
     for key in common:
         spans = [each.span_ns for each in (left[key], right[key]) if each.span_ns != (0, 0)] or [(0, 0)]

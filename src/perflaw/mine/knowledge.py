@@ -19,6 +19,7 @@ from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT
 from perflaw.learn.paths.durations import clusters, merged, quantile, total
 from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
+from perflaw.learn.paths.selection import with_like_callers
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
@@ -298,7 +299,7 @@ class Knowledge:
             self._forget(function, len(function.observed))
             function.is_new_level = False
         if not function.settled:
-            spec = mine(merge_observed([*function.observed, observed]), self.options, measurement.end_ns)
+            spec = self._mined([*function.observed, observed], measurement.end_ns)
             if together and any(note.startswith(PERTURBED) for note in spec.notes):
                 function.alone = True
                 function.rounds -= 1
@@ -334,6 +335,11 @@ class Knowledge:
         if self._is_complete(function):
             news += self._advance(function)
         return news
+
+    def _mined(self, several: Sequence[Observed], now_ns: int) -> PathSpec:
+        """The specification from several measurements, between which samples may have found further callers."""
+        observed = with_like_callers(merge_observed(list(several)), self.options, now_ns)
+        return mine(observed, self.options, now_ns)
 
     def _is_distorted(self, observed: Observed, measurement: Measurement) -> bool:
         """Whether calls that were recorded within a function distort all that was observed of it."""
@@ -477,9 +483,7 @@ class Knowledge:
 
     def specs(self, now_ns: int) -> list[PathSpec]:
         """What was learnt of each function from all that was observed of it, those of most own time first."""
-        known = [
-            mine(merge_observed(one.observed), self.options, now_ns) for one in self.functions.values() if one.observed
-        ]
+        known = [self._mined(one.observed, now_ns) for one in self.functions.values() if one.observed]
         return sorted(known, key=lambda spec: (-(spec.share or 0.0), spec.component))
 
 

@@ -74,6 +74,7 @@ def _function_lines(mined: MinedSpec, numbers: Sequence[int]) -> list[str]:
     lines.insert(3, f"  below: {_numbers(spec.quantiles)}")
     lines += [f"  observations: {spec.observations}", f"  utility: {spec.utility:.6g}"]
     lines += [f"  {line}" for line in _listed("notes", [_scalar(note) for note in spec.notes])]
+    lines += [f"  {line}" for line in _listed("selected", [_scalar(text) for text in spec.selected])]
     lines.append("  groups:" if spec.groups else "  groups: []")
     for place, group in enumerate(spec.groups):
         lines += _group_lines(group, numbers, border_text)
@@ -207,7 +208,18 @@ SUM_SLACK = 0.005
 SAME = 2e-5
 """Shares that differ by no more from what the calls say were not edited."""
 
-_FUNCTION = ("below", "stable", "observations", "utility", "share", "platforms", "borders on", "notes", "unknown")
+_FUNCTION = (
+    "below",
+    "stable",
+    "observations",
+    "utility",
+    "share",
+    "platforms",
+    "borders on",
+    "notes",
+    "unknown",
+    "selected",
+)
 _TIMES = {"times": len(LOCATION_LEVELS), "times on cpu": len(LOCATION_LEVELS), "path medians": 2}
 """Lists of times of a group and their lengths."""
 _GROUP = (
@@ -325,6 +337,7 @@ def _function(node: DocumentNode, platforms: Sequence[Platform]) -> MinedSpec:
         atoms=tuple(dict.fromkeys(edge for group in groups for term in group.expression for edge, _ in term)),
         share=keys["share"].number(0, 1) if "share" in keys else None,
         notes=tuple(one.text() for one in keys["notes"].items()) if "notes" in keys else (),
+        selected=tuple(one.text() for one in keys["selected"].items()) if "selected" in keys else (),
     )
     return MinedSpec(spec, tallies if any(tallies) else ())
 

@@ -79,7 +79,11 @@ def read_observed(
                 note = f"{dropped} functions with little time of their own were dropped for lack of room"
                 function.notes[note] = None
             place = function.platform(Platform(run.host, str(builds.get(name, build)), tick), run.sources, build)
-            function.observations += _observations(tables, number, metric, paths, function.paths, place, run.id)
+            selected = run.configuration.get("select", "")
+            function.observations += [
+                replace(one, selected=selected)
+                for one in _observations(tables, number, metric, paths, function.paths, place, run.id)
+            ]
             if run.machine:
                 function.queued_ns[run.id] = run.machine.queued_ns
     observed = [function.observed(name, metric) for name, function in functions.items()]

@@ -99,6 +99,8 @@ class Observation:
     were left out and whose hooks the program calls all the same."""
     cpu_paths: Mapping[int, Histogram] = field(default_factory=dict)
     """Call path → CPU time of the same calls, beside their time; empty where it is not known."""
+    selected: str = ""
+    """Patterns of the functions that were recorded, between spaces; empty: all. Other functions are on no call path."""
 
 
 CallPath = tuple[str, ...]
@@ -219,6 +221,8 @@ class PathSpec:
     """Part of the program's time spent in the function itself."""
     notes: tuple[str, ...] = ()
     """What a reader should know: too few points, perturbed by nested probes, a clock that stands still."""
+    selected: tuple[str, ...] = field(default=(), metadata=OMITTED)
+    """Patterns of the functions that were recorded, each as in ``Observation.selected``: callers on its paths match all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.edges import Bools
 from perflaw.learn.paths.grouping import Array, Ints, Labels, PathCounts, differ, group_paths, table_rows
 from perflaw.learn.paths.mine import group_and_explain
+from perflaw.learn.paths.selection import FEWER_CALLERS, best_pool, callers_on, is_recorded, without_functions
 from perflaw.types import Consistency, PathGroup, PathSpec, Platform
 from perflaw.types.specifications import CallPath
 
@@ -47,7 +48,20 @@ def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> Pa
         notes = (*notes, f"{len(usable) - len(models)} of {len(usable)} found no borders: their calls are left out")
     if len(models) < 2:
         return replace((models or ordered)[0], notes=notes)
-    return _merge_models(models, notes, options or MiningOptions())
+    options = options or MiningOptions()
+    pool, left_out = _with_like_callers(models, options)
+    if len(pool) < len(models):
+        notes = (*notes, f"{len(models) - len(pool)} of {len(models)} {FEWER_CALLERS}")
+    return _merge_models(pool, notes, options, left_out)
+
+
+def _with_like_callers(models: Sequence[PathSpec], options: MiningOptions) -> tuple[list[PathSpec], frozenset[str]]:
+    """The models that have call paths in common, and functions to be left out of these."""
+    return best_pool(
+        models,
+        lambda one: (one.selected, one.paths),
+        lambda pool, names: _merge_models(pool, (), options, names),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,8 +80,10 @@ class _Models:
     """All together."""
 
 
-def _merge_models(specs: Sequence[PathSpec], notes: tuple[str, ...], options: MiningOptions) -> PathSpec:
-    """One specification from at least two that have calls."""
+def _merge_models(
+    specs: Sequence[PathSpec], notes: tuple[str, ...], options: MiningOptions, left_out: frozenset[str]
+) -> PathSpec:
+    """One specification from some that have calls, without the functions ``left_out``, which some did not record."""
     aligned = aligned_borders(specs, options.epsilon)
     # A host and a build are one platform; ``places`` are those of each specification's platforms among all, by name.
     ticks: dict[tuple[str, str], float] = {}
@@ -77,7 +93,7 @@ def _merge_models(specs: Sequence[PathSpec], notes: tuple[str, ...], options: Mi
     names = sorted(ticks)
     places = [{k: names.index((one.host, one.build)) for k, one in enumerate(spec.platforms)} for spec in specs]
     platforms = tuple(Platform(*name, ticks[name]) for name in names)
-    models = _models(specs, aligned, places)
+    models = _models(specs, aligned, places, left_out)
     data = models.total
     name = f"{specs[0].component} {specs[0].metric}"
     found, group_notes = group_and_explain(name, data, options, _conflicting_paths(models, options))
@@ -89,8 +105,10 @@ def _merge_models(specs: Sequence[PathSpec], notes: tuple[str, ...], options: Mi
         numbers = ", ".join(str(one) for one in sorted({len(spec.borders) for spec in specs}))
         in_common = f"models merged have {numbers} borders, {len(aligned)} in common"
         notes += (f"{in_common}: others divide the calls elsewhere",)
-    if models.names:
-        notes += (f"left out of call paths, being absent from one build: {', '.join(sorted(models.names))}",)
+    if inlined := models.names - left_out:
+        notes += (f"left out of call paths, being absent from one build: {', '.join(sorted(inlined))}",)
+    if left_out:
+        notes += (f"left out of call paths, as some did not record them: {', '.join(sorted(left_out))}",)
     shares = [(spec.share, spec.points) for spec in specs if spec.share is not None]
     points = sum(points for _, points in shares)
     return replace(
@@ -111,14 +129,18 @@ def _merge_models(specs: Sequence[PathSpec], notes: tuple[str, ...], options: Mi
         atoms=found.atoms,
         share=sum(share * n for share, n in shares) / points if points else None,
         notes=tuple(dict.fromkeys(notes)),
+        selected=tuple(sorted({text for spec in specs for text in spec.selected})),
     )
 
 
 def _models(
-    specs: Sequence[PathSpec], aligned: Sequence[tuple[int, ...]], places: Sequence[Mapping[int, int]]
+    specs: Sequence[PathSpec],
+    aligned: Sequence[tuple[int, ...]],
+    places: Sequence[Mapping[int, int]],
+    left_out: frozenset[str],
 ) -> _Models:
     """The specifications' calls over common paths and clusters."""
-    names = inlined_functions(specs)
+    names = _left_out(specs, left_out)
     paths = tuple(sorted({without_functions(path, names) for spec in specs for path in spec.paths}))
     row = {path: number for number, path in enumerate(paths)}
     counts = np.zeros((len(specs), len(paths), len(aligned) + 1), dtype=np.int64)
@@ -312,7 +334,7 @@ def consistency(a: PathSpec, b: PathSpec) -> Consistency:
     if (a.component, a.metric) != (b.component, b.metric):
         what = f"{a.component} ({a.metric}) and {b.component} ({b.metric})"
         raise DataError(what, "models of one function compare", "give two models of the same function and metric")
-    names = inlined_functions([a, b])
+    names = _left_out([a, b], unrecorded([a, b]))
     first, second = group_of_paths(a, names), group_of_paths(b, names)
     common = sorted(first.keys() & second.keys())
     if not common:
@@ -409,6 +431,23 @@ def group_of_paths(spec: PathSpec, names: frozenset[str] = frozenset()) -> dict[
 # callers (RQ2), or they were not recorded.
 
 
+def unrecorded(specs: Sequence[PathSpec]) -> frozenset[str]:
+    """Functions on call paths that not all specifications were recorded with."""
+    names = callers_on(path for spec in specs for path in spec.paths)
+    return frozenset(name for name in names if not all(is_recorded(name, spec.selected) for spec in specs))
+
+
+def is_comparable(a: PathSpec, b: PathSpec, options: MiningOptions | None = None) -> bool:
+    """Whether both were recorded with callers that can be compared, so that both count where they are merged."""
+    return len(_with_like_callers([a, b], options or MiningOptions())[0]) == 2
+
+
+def _left_out(specs: Sequence[PathSpec], names: frozenset[str]) -> frozenset[str]:
+    """These functions, and those that are inlined where these are left out."""
+    short = [replace(one, paths=tuple(without_functions(path, names) for path in one.paths)) for one in specs]
+    return names | inlined_functions(short if names else specs)
+
+
 def inlined_functions(specs: Sequence[PathSpec]) -> frozenset[str]:
     """Names to leave out of all paths: a specification lacks them, and has the other's paths without them.
 
@@ -432,16 +471,3 @@ def inlined_functions(specs: Sequence[PathSpec]) -> frozenset[str]:
             if names and (short := without_functions(path, missing)) in bare and short not in one.paths:
                 found |= names
     return frozenset(found)
-
-
-def without_functions(path: CallPath, names: frozenset[str]) -> CallPath:
-    """The path without some functions, with recursion folded; the function itself stays.
-
-    >>> without_functions(("main", "helper", "main", "work"), frozenset({"helper"}))
-    ('main', 'work')
-    """
-    kept: list[str] = []
-    for name in path[:-1]:
-        if name not in names and kept[-1:] != [name]:
-            kept.append(name)
-    return (*kept, path[-1])

@@ -63,6 +63,7 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int) -> PathSpec:
         atoms=found.atoms,
         share=observed.share,
         notes=(*usable.notes, *stable.notes, *notes),
+        selected=tuple(sorted({one.selected for one in usable.observations} - {""})),
     )
 
 

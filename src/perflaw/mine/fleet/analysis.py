@@ -14,6 +14,7 @@ from typing import Final
 from perflaw.errors import PerflawError
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
+from perflaw.learn.paths.selection import with_like_callers
 from perflaw.mine.fleet.database import DatabaseLost
 from perflaw.mine.fleet.ledger import Function, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import Wanted, plan
@@ -162,7 +163,8 @@ class Analyst:
             self._mark([function])
             raise
         if parts:
-            spec = mine(merge_observed(parts), MiningOptions(), time.time_ns())
+            options, now_ns = MiningOptions(), time.time_ns()
+            spec = mine(with_like_callers(merge_observed(parts), options, now_ns), options, now_ns)
             with self._changed:
                 self._specs[function] = _Analysed(spec, now, len(parts))
         return True

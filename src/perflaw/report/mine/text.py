@@ -258,7 +258,7 @@ def merge_text(document: Document, colour: bool = False) -> str:
     if plain:
         text += paragraph(f"{counted(plain, 'comparison')} left out: with one group a function, models cannot disagree")
     text += _left_out("not compared, missing on one side (gone, new or inlined)", said["missing"])
-    return text + _left_out("not compared, without borders on one side", said["unsettled"])
+    return text + _left_out("not compared, without borders or callers on one side", said["unsettled"])
 
 
 def _left_out(reason: str, names: Sequence[str]) -> str:

@@ -105,7 +105,7 @@ function mergesCard(merges) {
     element("p", { class: "legend small quiet" }, "box: quartiles over functions, whiskers after Tukey, dots: outliers; dashed: the median that random groups of the same sizes reach"),
     merges.plain ? element("p", { class: "small quiet" }, `${counted(merges.plain, "comparison")} left out: with one group a function, models cannot disagree`) : "",
     element("details", null, element("summary", null, "the least consistent function of each step"), element("ul", { class: "small" }, worst)),
-    leftOut("not compared, missing on one side", merges.missing), leftOut("not compared, without borders on one side", merges.unsettled));
+    leftOut("not compared, missing on one side", merges.missing), leftOut("not compared, without borders or callers on one side", merges.unsettled));
 }
 
 function leftOut(why, names) {

@@ -1,0 +1,119 @@
+"""Call paths of recordings that recorded different callers.
+
+A call path has the functions that were recorded, so that paths of two recordings compare only after functions that one of them
+did not record are left out. Where that hides the callers that tell call paths apart, the recordings with fewer callers are no
+models of call paths (§3.4), and their calls are left out instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.mine import mine
+from perflaw.types import Observed, PathSpec
+from perflaw.types.specifications import CallPath
+
+Selection = tuple[str, ...]
+"""What ``PathSpec.selected`` has: texts of patterns, each of which a recorded function matches."""
+Part = TypeVar("Part")
+FEWER_CALLERS = "recorded fewer of the callers that tell call paths apart: their calls are left out"
+"""End of a note."""
+
+
+def is_recorded(name: str, selected: Selection) -> bool:
+    """Whether a function was recorded; names may contain spaces, as those of C++ do.
+
+    >>> is_recorded("a.f", ("a.f a.g",)), is_recorded("a.h", ("a.f a.g",)), is_recorded("a.h", ("a.* b.*", ""))
+    (True, False, True)
+    """
+    literal = re.sub(r"([*?[])", r"[\1]", name)
+    return all(
+        not text or f" {literal} " in f" {text} " or any(fnmatchcase(name, pattern) for pattern in text.split())
+        for text in selected
+    )
+
+
+def without_functions(path: CallPath, names: frozenset[str]) -> CallPath:
+    """The path without some functions, with recursion folded; the function itself stays.
+
+    >>> without_functions(("main", "helper", "main", "work"), frozenset({"helper"}))
+    ('main', 'work')
+    """
+    kept: list[str] = []
+    for name in path[:-1]:
+        if name not in names and kept[-1:] != [name]:
+            kept.append(name)
+    return (*kept, path[-1])
+
+
+def callers_on(paths: Iterable[CallPath]) -> frozenset[str]:
+    """All functions on call paths, but for the last ones."""
+    return frozenset(name for path in paths for name in path[:-1])
+
+
+def best_pool(
+    parts: Sequence[Part],
+    about: Callable[[Part], tuple[Selection, Sequence[CallPath]]],
+    model: Callable[[list[Part], frozenset[str]], PathSpec],
+) -> tuple[list[Part], frozenset[str]]:
+    """The parts that make the best model together, and functions to be left out of their paths, which some did not record.
+
+    ``about`` gives what a part recorded and its paths; ``model`` a model of some parts without these functions. The callers of
+    each part, and those that all have in common, are tried with all parts that recorded at least these; the model that
+    explains most groups is the best one, and of several that of most calls.
+    """
+    known = [about(part) for part in parts]
+    every: Selection = tuple(dict.fromkeys(text for selected, _ in known for text in selected))
+    candidates = dict.fromkeys([every, *(selected for selected, _ in known)])
+    if len(candidates) == 1 and len({selected for selected, _ in known}) == 1:
+        return list(parts), frozenset()
+    best: tuple[tuple[int, int, int], list[Part], frozenset[str]] | None = None
+    for chosen in candidates:
+        own = callers_on(path for selected, paths in known if selected == chosen for path in paths)
+        covering = [
+            place
+            for place, (selected, _) in enumerate(known)
+            if chosen == every or all(is_recorded(name, selected) for name in own)
+        ]
+        pool = [parts[place] for place in covering]
+        names = callers_on(path for place in covering for path in known[place][1])
+        left_out = frozenset(name for name in names if not is_recorded(name, chosen))
+        spec = model(pool, left_out)
+        score = (sum(not group.standing for group in spec.groups), spec.points, len(spec.paths))
+        if best is None or score > best[0]:
+            best = (score, pool, left_out)
+    assert best
+    return best[1], best[2]
+
+
+def with_like_callers(observed: Observed, options: MiningOptions, now_ns: int) -> Observed:
+    """What was observed with callers that compare; a note says where calls that were recorded with too few are left out."""
+    if len({one.selected for one in observed.observations}) < 2:
+        return observed
+    used = {
+        selected: {place for one in observed.observations if one.selected == selected for place in one.paths}
+        for selected in dict.fromkeys(one.selected for one in observed.observations)
+    }
+
+    def only(selections: Sequence[str], left_out: frozenset[str]) -> Observed:
+        return replace(
+            observed,
+            paths=tuple(without_functions(path, left_out) for path in observed.paths),
+            observations=tuple(one for one in observed.observations if one.selected in selections),
+        )
+
+    pool, left_out = best_pool(
+        list(used),
+        lambda selected: ((selected,), [observed.paths[place] for place in used[selected]]),
+        lambda pool, left_out: mine(only(pool, left_out), options, now_ns),
+    )
+    kept = only(pool, left_out)
+    if len(kept.observations) == len(observed.observations):
+        return kept
+    less = len(observed.observations) - len(kept.observations)
+    return replace(kept, notes=(*kept.notes, f"{less} of {len(observed.observations)} {FEWER_CALLERS}"))

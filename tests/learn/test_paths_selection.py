@@ -1,0 +1,107 @@
+"""Recordings that recorded different callers of one function."""
+
+from dataclasses import replace
+from itertools import permutations
+
+from perflaw.learn.paths import MiningOptions
+from perflaw.learn.paths.merge import is_comparable, merge
+from perflaw.learn.paths.mine import mine
+from perflaw.learn.paths.selection import FEWER_CALLERS, is_recorded, with_like_callers
+from perflaw.specs.files import parse_specs, spec_yaml
+from perflaw.types.specifications import MinedSpec, SpecFile
+from tests.learn.path_models import model, observed
+
+NOW, OPTIONS = 10**18, MiningOptions()
+WAYS = (("write", "semop"), ("write", "headers", "semop"))
+"""A page is written, and before it its headers, which is slow more often."""
+SELECTED = {
+    "semop": (),
+    "semop write": ("write",),
+    "semop headers": ("headers",),
+    "semop write headers": ("write", "headers"),
+}
+
+
+def seen(seed, selected, n=6000):
+    """What is observed with some callers recorded; paths that these do not tell apart are one."""
+    paths = [tuple(name for name in way if name in (*SELECTED[selected], "semop")) for way in WAYS]
+    one = observed(seed, (0.8, 0.4), WAYS, n)
+    names = tuple(dict.fromkeys(paths))
+    if len(names) == 1:  # as the recorder has it, which does not know of two
+        one = observed(seed, (0.6,), names, n)
+    return replace(one, paths=names, observations=tuple(replace(each, selected=selected) for each in one.observations))
+
+
+def spec(seed, selected, n=6000):
+    return mine(seen(seed, selected, n), OPTIONS, NOW)
+
+
+def both(one, other):
+    """Two measurements of one function."""
+    paths = tuple(dict.fromkeys((*one.paths, *other.paths)))
+    moved = [
+        replace(each, paths={paths.index(part.paths[place]): h for place, h in each.paths.items()}, path_batches={})
+        for part in (one, other)
+        for each in part.observations
+    ]
+    return replace(one, paths=paths, observations=tuple(moved))
+
+
+def test_calls_of_which_no_caller_was_recorded_do_not_count_as_a_way_of_their_own():
+    mixed = both(seen(1, "semop", 9000), seen(2, "semop write headers"))
+    found = with_like_callers(mixed, OPTIONS, NOW)
+    mined = mine(found, OPTIONS, NOW)
+    assert set(mined.paths) == set(WAYS)
+    assert len(mined.groups) == 2
+    assert mined.points == 6000
+    assert found.notes == (f"9 of 15 {FEWER_CALLERS}",)
+
+
+def test_observations_of_like_callers_stay_what_they_are():
+    one = seen(1, "semop write headers")
+    assert with_like_callers(one, OPTIONS, NOW) is one
+
+
+def test_callers_that_tell_nothing_apart_cost_no_calls():
+    """Further ones were recorded in one measurement only: they are left out of its paths."""
+    one, other = seen(1, "semop headers"), seen(2, "semop write headers")
+    found = with_like_callers(both(one, other), OPTIONS, NOW)
+    assert len(found.observations) == 12
+    assert set(mine(found, OPTIONS, NOW).paths) == {("semop",), ("headers", "semop")}
+
+
+def test_models_with_too_few_callers_are_left_out_in_whatever_order_they_are_merged():
+    specs = [
+        spec(1, "semop", 9000),
+        spec(2, "semop write", 9000),
+        spec(3, "semop write headers"),
+        spec(4, "semop headers"),
+    ]
+    found = {(merge(order, OPTIONS).paths, merge(order, OPTIONS).points) for order in permutations(specs)}
+    ((paths, points),) = found
+    assert set(paths) == {("semop",), ("headers", "semop")}
+    assert points == 12_000
+    assert f"2 of 4 {FEWER_CALLERS}" in merge(specs, OPTIONS).notes
+
+
+def test_only_models_that_both_count_are_compared():
+    timed, near, all_callers = spec(1, "semop"), spec(2, "semop headers"), spec(3, "semop write headers")
+    assert is_comparable(near, all_callers)
+    assert not is_comparable(timed, all_callers)
+    assert not is_comparable(spec(2, "semop write"), near)
+    everything = model([{("m", "a", "f"): (90, 10)}, {("m", "b", "f"): (10, 90)}])
+    assert is_comparable(everything, everything)
+
+
+def test_what_was_recorded_is_known_by_literal_names_and_by_patterns():
+    assert is_recorded("std::map<int, long>::operator[]", ("f std::map<int, long>::operator[[]] g",))
+    assert not is_recorded("long>::operator()", ("f std::map<int, long>::operator[[]] g",))
+    assert is_recorded("shop.load", ("shop.*", "shop.l* x"))
+    assert not is_recorded("shop.save", ("shop.*", "shop.l* x"))
+
+
+def test_files_of_specifications_keep_what_was_recorded():
+    one = spec(1, "semop headers")
+    text = spec_yaml(SpecFile((MinedSpec(one),)))
+    assert parse_specs(text, "x.yaml").specs[0].spec.selected == one.selected == ("semop headers",)
+    assert "selected" not in spec_yaml(SpecFile((MinedSpec(one),)), evidence=False)

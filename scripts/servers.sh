@@ -14,6 +14,10 @@ if [ "${1:-}" != tests ]; then
     need "$(command -v redis-server || true)" redis-server
     need "$(command -v redis-benchmark || true)" redis-tools
     need "$(ls /usr/sbin/nginx 2>/dev/null || true)" nginx
+    need "$(command -v memcached || true)" memcached
+    need "$(ls /usr/sbin/lighttpd 2>/dev/null || true)" lighttpd
+    need "$(command -v jq || true)" jq
+    need "$(command -v ffmpeg || true)" ffmpeg
     need "$(ls /usr/sbin/mariadbd 2>/dev/null || true)" mariadb-server
     need "$(ls /usr/include/fftw3.h 2>/dev/null || true)" libfftw3-dev
     need "$(ls /usr/lib/apache2/modules/mod_mpm_prefork.so 2>/dev/null || true)" apache2-bin

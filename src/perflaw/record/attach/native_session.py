@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -109,7 +109,7 @@ def record_native(
                         spool.put(library.name, tracer.file.read_bytes())
                     thread = start_thread(program, library, given, agent)
                     await_begin(reader, program.pid, thread.failure, PREPARE_S, "its new thread prepared no code")
-                    patching.rows = _jumps(reader, spool, program.pid)
+                    patching.rows = _jumps(reader, spool, program.pid, thread.failure)
                     _refuse_changed(tracer, program.pid, set(patching.rows["address"].tolist()))
                     patching.enable()
                     _refuse(tracer, program.pid, patching.left_out)
@@ -162,10 +162,12 @@ def _refuse_changed(tracer: HooksTracer, pid: int, prepared: set[int]) -> None:
         )
 
 
-def _jumps(reader: HooksReader, spool: Spool, pid: int) -> NDArray[np.void]:
-    """The jumps that the program prepared, in order of address; none if it ended."""
-    read_until(reader, lambda: _rows(spool, 0) is not None or not is_running(pid), END_S)
+def _jumps(reader: HooksReader, spool: Spool, pid: int, failure: Callable[[], str]) -> NDArray[np.void]:
+    """The jumps that the program prepared, in order of address; none if it ended. TargetError if it could not prepare them."""
+    read_until(reader, lambda: _rows(spool, 0) is not None or failure() != "" or not is_running(pid), END_S)
     rows = _rows(spool, 0)
+    if rows is None and (why := failure()):
+        raise TargetError(f"process {pid}", why, "perflaw doctor")
     return np.empty(0, JUMP) if rows is None else rows
 
 

@@ -52,7 +52,7 @@ class Answerer:
                 with rights:
                     text = read_regular(question).decode(errors="surrogateescape")
                     may_know = not rights.user or self._may_know(text)
-                answer = self._answer_to(text) if may_know else b""
+                answer = self._answer_to(text) if may_know else _nothing_for(text)
                 with rights:
                     part = question.with_suffix(".part")
                     write_new(part, answer)
@@ -95,3 +95,8 @@ class Answerer:
         if kind == "branches":
             return branch_table(Path(name), int(offset, 16))
         return feature_table(Path(name), int(offset, 16), with_libraries=bool(self.globs.select))
+
+
+def _nothing_for(text: str) -> bytes:
+    """The answer about a file of which nothing was chosen; without any for patches, a program does not record at all."""
+    return NO_PATCHES if text.startswith("patches ") else b""

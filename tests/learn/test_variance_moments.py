@@ -14,6 +14,7 @@ from perflaw.learn.variance.moments import (
     quantile,
     quantiles_of_groups,
 )
+from perflaw.learn.variance.tree import Places
 from perflaw.types.call_trees import log_bucket
 from tests.learn.variance_data import Call, Recorder
 
@@ -126,3 +127,10 @@ def test_quantiles_of_groups_are_those_of_each_group_to_the_last_bit():
         ]
         assert quantiles_of_groups(x, weight, first, p).tolist() == each
     assert quantiles_of_groups(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), 0.5).tolist() == []
+
+
+def test_rows_of_nodes_are_found_in_ascending_order():
+    node = np.array([2, 0, 2, 1, 4, 2])
+    places = Places(node, 6)
+    for nodes in ([2], [4, 2], [2, 2, 0], [3], []):
+        assert places.of(nodes).tolist() == np.flatnonzero(np.isin(node, nodes)).tolist()

@@ -186,21 +186,48 @@ class SharedVariation:
         If no contexts of that length are known, only what lasts for rounds counts. ``quiet``: of invocations that
         nothing disturbed.
         """
-        cost, all_squares = _mean_and_squares(self.tree.moments[CPU.name])
-        cost = cost[self._constant]
-        squares = self._quiet_squares if quiet else all_squares[self._constant]
-        function = self.tree.component[self._constant]
-        shorter = cost <= mean * MAX_LENGTH_RATIO
-        near = shorter & (cost >= mean / MAX_LENGTH_RATIO)
+        cost = self._costs
+        near = int(np.searchsorted(cost, mean / MAX_LENGTH_RATIO))
+        shorter = int(np.searchsorted(cost, mean * MAX_LENGTH_RATIO, side="right"))
+        known = self._known.get((near, shorter, quiet))
+        if known is None:
+            known = self._known[near, shorter, quiet] = self._squares_between(near, shorter, quiet)
+        return known
+
+    def _squares_between(self, near: int, shorter: int, quiet: bool) -> float:
+        """:meth:`squares` of code as long as the constant contexts at these places of their order."""
+        squares = (self._quiet_squares if quiet else self._all_squares[self._constant])[self._order]
+        function = self.tree.component[self._constant][self._order]
         similar, any_length = (  # of the steadier contexts; 1 if there are too few contexts or functions
             float(np.quantile(squares[those], STEADY_QUANTILE))
-            if np.count_nonzero(those) >= MIN_CONTEXTS and len(np.unique(function[those])) >= MIN_FUNCTIONS
+            if those.stop - those.start >= MIN_CONTEXTS and len(np.unique(function[those])) >= MIN_FUNCTIONS
             else 1.0
-            for those in (near, shorter)
+            for those in (slice(near, shorter), slice(0, shorter))
         )
         if any_length == 1 or self._lasting < MIN_LASTING_FRACTION * (any_length - 1):
             return 1.0
         return max(similar, 1 + self._lasting)
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int, bool], float]:
+        """What :meth:`_squares_between` said: functions are many, and their lengths fall between the same contexts."""
+        return {}
+
+    @cached_property
+    def _all_squares(self) -> Floats:
+        """(V,) E[x²]/E[x]² of each context."""
+        return _mean_and_squares(self.tree.moments[CPU.name])[1]
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """Places of the constant contexts among themselves, cheapest first."""
+        cost = _mean_and_squares(self.tree.moments[CPU.name])[0]
+        return np.argsort(cost[self._constant], kind="stable")
+
+    @cached_property
+    def _costs(self) -> Floats:
+        """Mean costs of the constant contexts, ascending."""
+        return _mean_and_squares(self.tree.moments[CPU.name])[0][self._constant][self._order]
 
     @cached_property
     def _constant(self) -> NDArray[np.bool_]:

@@ -141,7 +141,8 @@ def sampled_invocations(tree: Tree, heads: Sequence[int]) -> SampledInvocations 
     samples = tree.call_tree.samples
     if samples is None:
         return None
-    places = np.flatnonzero(np.isin(samples.node, np.asarray(heads, dtype=np.int64)) & ~np.isnan(samples.x))
+    places = tree.sampled.of(heads)
+    places = places[~np.isnan(samples.x[places])]
     if not len(places):
         return None
     places = places[np.argsort(samples.x[places], kind="stable")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from perflaw.learn.variance.interruptions import within_enclosing
 from perflaw.learn.variance.machine import (
@@ -43,6 +44,20 @@ class Options:
     """Whether interruptions stay in CPU time, and what happened once counts like everything else."""
     probabilities: tuple[float, ...] = (0.25, 0.04, 0.01)
     """Probabilities for which the deadline that is exceeded is computed."""
+
+
+class Places:
+    """Where the rows of nodes are, for a column of nodes; asked for often, so that the rows are put in order once."""
+
+    def __init__(self, node: NDArray[np.int64], size: int) -> None:
+        """``node`` (n,) is that of each row, ``size`` the number of nodes."""
+        self._order = np.argsort(node, kind="stable")
+        self._ends = np.append(0, np.cumsum(np.bincount(node, minlength=size)))
+
+    def of(self, nodes: Iterable[int]) -> NDArray[np.intp]:
+        """Rows of these nodes, ascending."""
+        rows = [self._order[self._ends[node] : self._ends[node + 1]] for node in dict.fromkeys(nodes)]
+        return np.sort(np.concatenate(rows)) if rows else self._order[:0]
 
 
 class Tree:
@@ -119,6 +134,17 @@ class Tree:
                     found.setdefault(one, {})[name] = values
         return found
 
+    @cached_property
+    def sampled(self) -> Places:
+        """Places of the sampled invocations of nodes."""
+        samples = self.call_tree.samples
+        return Places(samples.node if samples else np.zeros(0, np.int64), self.size)
+
+    @cached_property
+    def unsampled(self) -> Places:
+        """Places of nodes among the weights of what is known without a sample."""
+        return Places(self.weights.node if self.weights else np.zeros(0, np.int64), self.size)
+
     def key(self, node: int) -> tuple[int, int]:
         """Call site and function, which distinguish a node from others below the same parent."""
         return self.site[node], self.component[node]
@@ -174,8 +200,7 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options, wi
     mean = max(stats.x / stats.n, 1.0)
     if stats.xx / stats.n / mean**2 / shared.squares(mean) < bound:
         return False
-    nodes = np.asarray(heads, dtype=np.int64)
-    here, unsampled = np.flatnonzero(np.isin(samples.node, nodes)), np.isin(weights.node, nodes)
+    here, unsampled = tree.sampled.of(heads), tree.unsampled.of(heads)
     x = np.concatenate([samples.x[here] - tree.once[here] - tree.losses[here], weights.value[unsampled]])
     weight = np.concatenate([weights.weight[here], weights.count[unsampled]])
     if not len(x) or (len(x) < options.least and not weights.complete):
@@ -185,7 +210,7 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options, wi
     deviation = x - weight @ x / weight.sum()
     if weight @ (deviation * deviation) / weight.sum() < tree.noise**2:
         return False
-    slowdown = np.concatenate([tree.slowdown[here], np.ones(np.count_nonzero(unsampled))])
+    slowdown = np.concatenate([tree.slowdown[here], np.ones(len(unsampled))])
     by_machine = max(_squares(slowdown, weight), shared.squares(mean, quiet=True))
     events = _events(samples)[here]
     events = np.append(events, np.full(len(x) - len(here), events.mean() if len(here) else 1.0))
@@ -199,7 +224,7 @@ def tracing_hides(tree: Tree, heads: Sequence[int], stats: Stats, options: Optio
         return None
     samples = tree.call_tree.samples
     assert samples is not None and tree.weights is not None
-    here = np.flatnonzero(np.isin(samples.node, heads))
+    here = tree.sampled.of(heads)
     weight, events = tree.weights.weight[here], _events(samples)[here]
     # Leaves whose cost is known without a sample have one event an invocation.
     return tree.call_tree.event_ns * (float(np.average(events, weights=weight)) if weight.any() else 1.0)

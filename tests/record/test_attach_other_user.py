@@ -275,3 +275,20 @@ def test_folders_of_killed_recorders_are_removed(public: Path) -> None:
         assert shared.put("x", b"1").read_bytes() == b"1" == shared.read("x")
         assert shared.told.stat().st_mode & 0o777 == 0o700
     assert not leftovers()
+
+
+def test_folders_of_recorders_that_live_are_kept_also_where_their_processes_are_not_seen() -> None:
+    """The first recorder of a container has a process id there that is none of ours, and the other way round."""
+    with spool.shared_folder(NOBODY, Path("/"), "it") as shared:
+        recorder = f"""
+from pathlib import Path
+from perflaw.record.attach import spool
+from perflaw.record.rights import User
+assert not Path("/proc/{os.getpid()}").exists()
+with spool.shared_folder(User({NOBODY.uid}, {NOBODY.gid}), Path("/"), "it"):
+    pass
+"""
+        container = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", recorder]
+        subprocess.run(container, check=True, timeout=60)
+        assert Path("/", shared.told).exists()
+    assert not leftovers()

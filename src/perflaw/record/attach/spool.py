@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -13,7 +15,6 @@ from typing import Final
 
 from perflaw.errors import TargetError
 from perflaw.record.attach.process import Attachable
-from perflaw.record.machine import stat_of
 from perflaw.record.rights import Rights, User, read_regular, write_new
 
 _PLACES: Final = ("tmp", "var/tmp", "dev/shm", "run/user/{}")
@@ -22,6 +23,8 @@ _ROOM: Final = 256 << 20
 """Bytes that records may need."""
 _NAME: Final = "perflaw-"
 """How the names of such folders begin; the recorder's process id and a random number follow."""
+_NAMES: Final = rf"{_NAME}[0-9]+-[0-9a-f]{{16}}"
+"""Their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +78,18 @@ def shared_folder(user: User, root: Path, what: str) -> Iterator[Spool]:
         listed = ", ".join(f"/{place.format(user.uid)}" for place in _PLACES)
         why = f"its user (uid {user.uid}) has no folder for records and libraries: {listed} of its root folder do not exist, "
         raise TargetError(what, f"{why}may not be written, or are mounted noexec", f"sudo findmnt --target {root}/tmp")
-    parent, name, told = place
+    parent, folder, told = place
     try:
-        with rights:
-            folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        try:
-            yield Spool(Path(f"/proc/self/fd/{folder}"), told, rights)
-        finally:
-            os.close(folder)
-            with rights:
-                shutil.rmtree(name, ignore_errors=True, dir_fd=parent)
+        yield Spool(Path(f"/proc/self/fd/{folder}"), told, rights)
     finally:
+        with rights:
+            shutil.rmtree(told.name, ignore_errors=True, dir_fd=parent)
+        os.close(folder)
         os.close(parent)
 
 
-def _place(rights: Rights, user: User, root: Path) -> tuple[int, str, Path] | None:
-    """A descriptor of the folder above, and the new folder's name and whole path in that root; None if there is no place."""
-    name = f"{_NAME}{os.getpid()}-{secrets.token_hex(8)}"
+def _place(rights: Rights, user: User, root: Path) -> tuple[int, int, Path] | None:
+    """Descriptors of the folder above and of the new folder, and its path in that root; None if there is no place."""
     for least in (_ROOM, 1):
         for place in (place.format(user.uid) for place in _PLACES):
             with suppress(OSError), rights:  # the next place may do
@@ -100,8 +98,8 @@ def _place(rights: Rights, user: User, root: Path) -> tuple[int, str, Path] | No
                     about = os.fstatvfs(parent)
                     if about.f_bavail * about.f_frsize >= least and not about.f_flag & os.ST_NOEXEC:
                         _remove_abandoned(parent, user)
-                        os.mkdir(name, 0o700, dir_fd=parent)
-                        return parent, name, Path("/", place, name)
+                        name, folder = _new_folder(parent)
+                        return parent, folder, Path("/", place, name)
                 except OSError:
                     os.close(parent)
                     raise
@@ -109,11 +107,41 @@ def _place(rights: Rights, user: User, root: Path) -> tuple[int, str, Path] | No
     return None
 
 
+def _new_folder(parent: int) -> tuple[str, int]:
+    """The name of a new folder, and a descriptor of it that holds a lock as long as this process has it.
+
+    The lock tells that the recorder lives to others who share the folder above and may know no process of ours (containers).
+    """
+    while True:
+        name = f"{_NAME}{os.getpid()}-{secrets.token_hex(8)}"
+        os.mkdir(name, 0o700, dir_fd=parent)
+        folder = _opened(name, parent)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except (BlockingIOError, FileNotFoundError):  # before it was locked, another recorder took it for abandoned
+            os.close(folder)
+        except OSError:
+            os.close(folder)
+            os.rmdir(name, dir_fd=parent)
+            raise
+        else:
+            return name, folder
+
+
+def _opened(name: str, parent: int) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+
+
 def _remove_abandoned(parent: int, user: User) -> None:
-    """Remove the folders of this user whose recorders were killed."""
+    """Remove the folders of this user whose recorders were killed, so that nobody holds their lock."""
     for name in os.listdir(parent):
-        words = name.removeprefix(_NAME).split("-")
-        if name.startswith(_NAME) and len(words) == 2 and words[0].isdigit() and not stat_of(int(words[0])):
-            with suppress(OSError):  # it is removed just now
-                if os.stat(name, dir_fd=parent, follow_symlinks=False).st_uid == user.uid:
-                    shutil.rmtree(name, ignore_errors=True, dir_fd=parent)
+        if re.fullmatch(_NAMES, name):
+            with suppress(OSError):  # it is removed just now, or its recorder lives
+                folder = _opened(name, parent)
+                try:
+                    if os.fstat(folder).st_uid == user.uid:
+                        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        shutil.rmtree(name, ignore_errors=True, dir_fd=parent)
+                finally:
+                    os.close(folder)

@@ -168,6 +168,18 @@ def test_functions_that_had_several_groups_come_before_hotter_ones_that_had_one(
     assert knowledge.next(program.now).request.functions == ("app.load",)
 
 
+def test_stacks_that_waited_for_a_cpu_name_callers_and_make_nothing_hot():
+    knowledge = Knowledge()
+    decision = knowledge.next(SECOND)
+    stacks = {("app.main", "app.load"): 0, ("app.main", "app.wait"): 0}
+    assert knowledge.add(Measurement(1, "samples", 1, 2, stacks=stacks), decision.request) == []
+    assert not knowledge.functions
+    assert knowledge.callers("app.load", 1) == ("app.main",)
+    knowledge.add_samples({("app.main", "app.load"): 60})
+    knowledge.add(Measurement(2, "samples", 2, 3, stacks=stacks), decision.request)
+    assert knowledge.functions.keys() == {"app.load"}
+
+
 def test_callers_of_settled_functions_are_candidates():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 30)

@@ -23,7 +23,7 @@ STATUS = "Name:\tpython\nState:\t{} (running)\nvoluntary_ctxt_switches:\t5\nnonv
         ("R", 12, {0, 1}, False),  # it waits for a CPU
         ("R", 3, {0, 1}, True),  # they were not counted from its beginning on: nothing is known
         ("R", 12, {1}, True),  # on the only CPU, whoever asks has interrupted it
-        ("S", 12, {0, 1}, False),
+        ("S", 12, {0, 1}, None),
     ],
 )
 def test_a_thread_that_waits_for_a_cpu_does_not_run(monkeypatch, state, arrivals, cpus, runs):
@@ -42,7 +42,7 @@ def test_whoever_asks_runs_and_what_is_stopped_does_not():
     with child, closing(OnCpu(child.pid, child.pid)) as other:
         child.send_signal(19)
         os.waitid(os.P_PID, child.pid, os.WSTOPPED)
-        assert not other.runs()
+        assert other.runs() is None
         child.kill()
 
 

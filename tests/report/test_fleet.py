@@ -32,6 +32,7 @@ def test_the_page_shows_names_as_text_and_the_cost_beside_the_budget():
     assert "&lt;script&gt;" in page
     assert "budget 2 %" in page
     assert page.count("<circle") == 2
+    assert page.count("class=beyond") == 0
     assert ": 1.0 %, 5 s ago" in page
     assert ": 12.5 %, 5 s ago" in page  # of the stub itself
     assert "2.0 µs" in page
@@ -46,3 +47,16 @@ def test_the_table_names_hosts_and_functions_without_control_characters():
     assert "1.4 %" in text
     assert "3,000" in text
     assert fleet_text({"services": []}) == "no service is enrolled\n"
+
+
+def test_a_window_far_beyond_the_budget_leaves_height_for_the_others():
+    one = fleet()
+    one["services"][0]["spent"] = [
+        {"host": "a", "age_s": 5.0, "share": share, "own": 0.1} for share in (0.92, 0.02, 0.01)
+    ]
+    page = fleet_page(one)
+    assert page.count("class=beyond") == 1
+    heights = [float(part.split('cy="')[1].split('"')[0]) for part in page.split("<circle")[1:4]]
+    assert heights[0] == 0
+    assert heights[2] - heights[1] > 10
+    assert "at most 92.0 %" in page

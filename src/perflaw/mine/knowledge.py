@@ -275,7 +275,7 @@ class Knowledge:
 
     def _find_hot(self) -> list[str]:
         """New candidates: functions whose share of the samples is certainly large enough."""
-        total = self.stacks.total()
+        total = max(self.stacks.total(), 1)
         news = []
         for name, count in self._leaves.most_common():
             share = wilson(count / total, total)

@@ -74,6 +74,8 @@ def fleet_text(document: Document, colour: bool = False) -> str:
 
 _EVERY_MS: Final = 2000
 _WIDTH, _HEIGHT, _FOOT = 640, 120, 24
+_BEYOND: Final = 4.0
+"""Multiple of the budget from which on points are rings at the upper end."""
 _COST: Final = (
     "What counts against the budget, as a part of the process's CPU time; a point for ten seconds of a process."
 )
@@ -101,6 +103,7 @@ th {{ font-weight: 600; border-bottom: 1px solid #8888; white-space: nowrap; }} 
 .about {{ paint-order: stroke; stroke: Canvas; stroke-width: 4px; }}
 svg {{ display: block; width: 100%; height: auto; max-width: {_WIDTH}px; overflow: visible; }}
 .late {{ color: #c33; }} .budget {{ stroke: #c33; stroke-dasharray: 4 3; }} .axis {{ stroke: #8888; }} circle {{ fill: #37c; }}
+.beyond {{ fill: none; stroke: #c33; stroke-width: 2px; }}
 text {{ font-size: 11px; fill: currentColor; }} small {{ opacity: .75; }}
 @media (max-width: {_WIDTH}px) {{ text {{ font-size: 20px; }} circle {{ r: 4px; }} }}
 </style>
@@ -110,11 +113,24 @@ text {{ font-size: 11px; fill: currentColor; }} small {{ opacity: .75; }}
 <p id="state" role="status" class="late" hidden>The controller does not answer; what is shown may be old.</p>
 <main>@MAIN@</main>
 <script>
+// Whoever scrolls a table or goes through the page by the keyboard stays where they are, and text that is selected stays so.
+const main = document.querySelector("main"), nameOf = (one) => one.getAttribute("aria-label") ?? one.getAttribute("href");
+const places = () => [...main.querySelectorAll("[tabindex], a")];
+function show(text) {{
+  if (!getSelection().isCollapsed && main.contains(getSelection().anchorNode)) return;
+  const before = new Map(places().map((one) => [nameOf(one), one.scrollLeft]));
+  const focused = main.contains(document.activeElement) ? nameOf(document.activeElement) : null;
+  main.innerHTML = text;
+  for (const one of places()) {{
+    one.scrollLeft = before.get(nameOf(one)) ?? 0;
+    if (focused !== null && nameOf(one) === focused) one.focus({{ preventScroll: true }});
+  }}
+}}
 setInterval(async () => {{
   try {{
     const answer = await fetch("/tables");
     if (!answer.ok) throw new Error(answer.status);
-    document.querySelector("main").innerHTML = await answer.text();
+    show(await answer.text());
     document.getElementById("state").hidden = true;
   }} catch (error) {{
     document.getElementById("state").hidden = false;
@@ -150,24 +166,26 @@ def _service(service: Document) -> str:
     parts = [
         f"<section aria-label=\"{name}\"><h2>{name} <small>budget {percent(service['budget'])}, may measure "
         f"{escape(', '.join(service['allow']))}</small></h2>",
-        "<h3>Processes</h3>", _table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]]),
-        "<h3>What they measure</h3>", _table(MEASURE_HEADINGS, [row for one in service["stubs"] for row in measure_rows(one)]),
+        _table(name, "Processes", STUB_HEADINGS, [stub_row(one) for one in service["stubs"]]),
+        _table(name, "What they measure", MEASURE_HEADINGS, [row for one in service["stubs"] for row in measure_rows(one)]),
         "<h3>Cost of measuring</h3>", f"<p>{_COST}</p>",
         _chart(service["spent"], "share", "Cost of measuring against the budget", service["budget"]),
         "<h3>CPU time of the stubs themselves</h3>", f"<p>{_OWN}</p>",
         _chart(service["spent"], "own", "CPU time of the stubs themselves"),
-        "<h3>Specifications</h3>", _table(FUNCTION_HEADINGS, functions), link if functions else "",
-        "<h3>Decisions</h3>", _table(("when", "host", "measure", "because", "utility"), decisions), "</section>",
+        _table(name, "Specifications", FUNCTION_HEADINGS, functions), link if functions else "",
+        _table(name, "Decisions", ("when", "host", "measure", "because", "utility"), decisions), "</section>",
     ]  # fmt: skip
     return "".join(parts)
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _table(service: str, title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table under its title, in a region of its own name that scrolls."""
     if not rows:
-        return "<p>none yet</p>"
+        return f"<h3>{title}</h3><p>none yet</p>"
     head = "".join(f"<th>{escape(one)}</th>" for one in headings)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f'<div tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    region = f'<div tabindex="0" role="region" aria-label="{title}, {service}">'
+    return f"<h3>{title}</h3>{region}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
 def _chart(spent: Sequence[Document], key: str, label: str, budget: float | None = None) -> str:
@@ -176,13 +194,15 @@ def _chart(spent: Sequence[Document], key: str, label: str, budget: float | None
         return "<p>none yet</p>"
     longest = max(max(one["age_s"] for one in spent), 60.0)
     highest = max(one[key] for one in spent)
-    most = 1.15 * max(budget or 0.0, highest) or 1.0
+    # One window far beyond a budget, as the first one of a stub may be, would leave no height for the others.
+    most = 1.15 * max(budget or 0.0, min(highest, _BEYOND * budget) if budget else highest) or 1.0
 
     def height(share: float) -> float:
-        return _HEIGHT * (1.0 - share / most)
+        return _HEIGHT * max(1.0 - share / most, 0.0)
 
     points = "".join(
-        f'<circle cx="{_WIDTH * (1.0 - one["age_s"] / longest):.1f}" cy="{height(one[key]):.1f}" r="2.5">'
+        f"<circle{' class=beyond' if one[key] > most else ''} "
+        f'cx="{_WIDTH * (1.0 - one["age_s"] / longest):.1f}" cy="{height(one[key]):.1f}" r="2.5">'
         f"<title>{escape(one['host'])}: {_share(one[key])}, {heard_text(one['age_s'])}</title></circle>"
         for one in spent
     )

@@ -60,7 +60,7 @@ def hot_functions(samples: Iterable[Measurement], allow: Sequence[str]) -> list[
         knowledge.add_samples(one.stacks)
         for path, count in one.stacks.items():
             leaves[path[-1]] += count
-    total = leaves.total()
+    total = max(leaves.total(), 1)
     hot = []
     for name, count in leaves.items():
         share = wilson(count / total, total)

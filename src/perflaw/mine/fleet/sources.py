@@ -70,7 +70,8 @@ class AttachedSource:
         if request.kind == "samples":
             samples = self._process.measure(request)
             self._budget.add_samples(samples.cost)
-            stacks, self._stacks = self._stacks + Counter(samples.stacks), Counter()
+            stacks, self._stacks = self._stacks, Counter()
+            stacks.update(samples.stacks)
             return replace(samples, stacks=stacks)
         known = [self._functions.setdefault(name, KnownFunction(name, "")) for name in request.functions]
         sampling = request.sampling * max(one.sampling for one in known)  # the budget lowers it

@@ -38,14 +38,14 @@ class OnCpu:
         if self._arrivals >= 0:
             os.close(self._arrivals)
 
-    def runs(self) -> bool:
-        """Whether it runs; where the kernel does not tell, whether it can run. OSError if it has ended."""
+    def runs(self) -> bool | None:
+        """Whether it runs, or None if it can not; where the kernel does not tell, True if it can. OSError if it has ended."""
         # A thread that comes to a CPU or leaves it between both reads is not taken for running.
         arrivals = _third(os.pread(self._arrivals, 128, 0)) if self._arrivals >= 0 else -1
         can_run, leaves = _state(os.pread(self._status, _STATUS_BYTES, 0))
-        return can_run and (
-            arrivals < leaves - 1 or arrivals > leaves
-        )  # far fewer: counted for a part of its life only
+        if not can_run:
+            return None
+        return arrivals > leaves or arrivals < leaves - 1  # far fewer: counted for a part of its life only
 
 
 @cache

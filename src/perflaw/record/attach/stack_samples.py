@@ -43,7 +43,8 @@ class StackSamples:
     """What samples found."""
 
     stacks: Mapping[tuple[str, ...], int]
-    """Functions from the outermost to the innermost → samples of running threads that found them."""
+    """Functions from the outermost to the innermost → samples of running threads that found them; 0 where all threads that
+    were found there only waited for a CPU, which still says who calls whom."""
     looks: int
     """How often the program was looked at."""
 
@@ -88,8 +89,9 @@ class StackSampler:
             looks += 1
             for state, status in list(self._threads.values()):
                 with suppress(_Moved, OSError):  # the thread or a frame of it has ended meanwhile
-                    if status.runs() and (stack := self._stack(state)):
-                        stacks[stack] += 1
+                    runs = status.runs()
+                    if runs is not None and (stack := self._stack(state)):
+                        stacks[stack] += runs
             # At random, so that a program that does something every 10 ms is not always met at the same place.
             time.sleep(INTERVAL_S * random.uniform(0.5, 1.5))
         return StackSamples(stacks, looks)

@@ -17,13 +17,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
+from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 from perflaw.api import kept
@@ -45,6 +46,19 @@ FULL = os.environ.get("PERFLAW_TEST_EXAMPLES") == "full"
 def examples(count: int) -> int:
     """Number of examples that a property is tried on: all of ``count``, or a quarter of them and at least ten."""
     return count if FULL else max(10, count // 4)
+
+
+def first(count: int, values: Iterable[Any]) -> list[Any]:
+    """Values of a parameter of which ``make test`` tries the first ``count``, and ``make test-all`` all."""
+    listed = list(values)
+    return listed[:count] + [_slow(value) for value in listed[count:]]
+
+
+def _slow(value: Any) -> Any:
+    """A value of a parameter, or several with marks of their own, for ``make test-all`` alone."""
+    if isinstance(value, ParameterSet):
+        return pytest.param(*value.values, marks=[*value.marks, pytest.mark.slow], id=value.id)
+    return pytest.param(*(value if isinstance(value, tuple) else [value]), marks=pytest.mark.slow)
 
 
 settings.register_profile("full", max_examples=100, deadline=None)

@@ -58,6 +58,7 @@ def test_what_was_planted_on_one_path_is_told_by_its_edge(specs):
     assert (worst.runs, worst.message) == (3, "slower than specified")
 
 
+@pytest.mark.slow
 def test_a_path_that_is_slow_in_all_calls_is_found_in_one_run_against_one():
     for seed in range(30, 40):
         once = mined(spec_data.observed(seed, runs=1))
@@ -112,6 +113,7 @@ def test_a_caller_that_is_slower_by_itself_is_told(specs):
     assert violated(judge_specs(specs, new(6, planted={("view.item", 0): 0.6}))) == [("view.item", "")]
 
 
+@pytest.mark.slow
 def test_no_alarm_in_twenty_clean_checks_of_runs_that_differ(specs):
     for seed in range(100, 120):
         for runs in (1, 3):

@@ -12,7 +12,7 @@ from perflaw.laws.reading import parse
 from perflaw.learn.annotations.tree import grow_trees
 from perflaw.report.annotations import SMALL_SHARE, annotations_text
 from perflaw.types.documents import dumps_short
-from tests.conftest import PROGRAMS, run_perflaw
+from tests.conftest import PROGRAMS, first, run_perflaw
 
 SIZES = "100,200,400,800,1600,3200,6400"
 EXPECTED = {
@@ -49,7 +49,7 @@ def known(recording, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("noise", "seed"), [(0.0, 0), (0.02, 1), (0.05, 2)])
+@pytest.mark.parametrize(("noise", "seed"), first(1, [(0.05, 2), (0.0, 0), (0.02, 1)]))
 def test_the_right_family_and_slope_for_each(perflaw, tmp_path, noise, seed):
     record_known(tmp_path, noise, seed)
     found = laws_of(json.loads(perflaw("annotate", "--json").stdout))
@@ -68,6 +68,7 @@ def test_the_right_family_and_slope_for_each(perflaw, tmp_path, noise, seed):
         assert found[name]["verdict"] == "none"
 
 
+@pytest.mark.slow
 def test_ranked_by_share_and_by_prediction(perflaw, known):
     document = json.loads(perflaw("annotate", "--json").stdout)
     shares = [one["share"] for one in document["annotations"]]

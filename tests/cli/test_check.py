@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, first
 
 JSON_PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 
@@ -26,7 +26,7 @@ def verdicts(done):
     return {one["component"]: one for one in document["verdicts"]}
 
 
-@pytest.mark.parametrize("laws", ["perf.law", "perf.law.json", "default"])
+@pytest.mark.parametrize("laws", first(1, ["perf.law", "perf.law.json", "default"]))
 def test_the_same_program_holds(check, laws):
     done = check(laws, "-e", "same", "--json")
     found = verdicts(done)

@@ -75,6 +75,7 @@ def test_interrupting_keeps_what_is_complete_and_restores(tmp_path):
     assert (tmp_path / "db").read_text() == "as it was" and not left_in(tmp_path)
 
 
+@pytest.mark.slow
 def test_kill_9_at_random_points_changes_nothing(tmp_path):
     sys.path.insert(0, str(BENCHMARKS))
     try:

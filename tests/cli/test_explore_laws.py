@@ -31,6 +31,7 @@ def folder(tmp_path, perflaw):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_laws_predict_and_hold_later_trials(folder, perflaw, monkeypatch):
     document = json.loads((folder / "out.json").read_text())
     assert document["schema"] == "perflaw.explore/1"

@@ -92,6 +92,7 @@ def test_the_runs_behind_a_specification_are_no_test_of_it(folder):
     assert "was mined from runs 0001 0002 0003" in refused(folder, check, "spec.yaml")
 
 
+@pytest.mark.slow
 def test_the_exported_pytest_file_passes_and_fails(folder, tmp_path):
     (folder / "test_performance.py").write_text(run(folder, mine, "--export", "pytest"))
 

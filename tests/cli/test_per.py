@@ -117,6 +117,9 @@ def load(port: int) -> Iterator[None]:
     assert all(answers)
 
 
+ITEMS = "service.total.items.len"
+
+
 def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: Path) -> None:
     with service(tmp_path) as (program, port), load(port):
         said = perflaw("attach", program.pid, "--per", "order", "--seconds", "3").stderr
@@ -124,14 +127,18 @@ def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: 
     found = costs(tmp_path)
     assert found.per
     assert found.per.name == "service.order"
-    items = "service.total.items.len"
-    assert calls_by_size(found, "price", items) == {size: {size} for size in SIZES}
-    assert calls_by_size(found, "total", items) == {size: {1} for size in SIZES}
-    assert calls_by_size(found, "order", items) == {size: {1} for size in SIZES}
+    assert calls_by_size(found, "price", ITEMS) == {size: {size} for size in SIZES}
+    assert calls_by_size(found, "total", ITEMS) == {size: {1} for size in SIZES}
+    assert calls_by_size(found, "order", ITEMS) == {size: {1} for size in SIZES}
 
+
+@pytest.mark.slow
+def test_laws_of_requests_are_those_of_their_sizes(perflaw: Run, tmp_path: Path) -> None:
+    with service(tmp_path) as (program, port), load(port):
+        perflaw("attach", program.pid, "--per", "order", "--seconds", "3")
     text = perflaw("annotate", "--metric", "events").stdout
     assert "events in a call of order" in text
-    at = perflaw("annotate", "--metric", "events", "--at", f"{items}=1000", "--json", "-o", "order.law").stdout
+    at = perflaw("annotate", "--metric", "events", "--at", f"{ITEMS}=1000", "--json", "-o", "order.law").stdout
     document = json.loads(at)
     assert document["program"]["per"] == "service.order"
     by_name = {one["component"]: one for one in document["annotations"]}
@@ -140,7 +147,7 @@ def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: 
     assert by_name["service.order"]["share"] == 1.0
     assert "uvicorn.server.Server.serve" not in by_name
     # Other features follow from the number of items, as the length of the body does: the point says which is asked for.
-    predicted = perflaw("predict", "order.law", f"{items}=1000").stdout
+    predicted = perflaw("predict", "order.law", f"{ITEMS}=1000").stdout
     assert "service.order" in predicted
     assert "one new call of order" in predicted
     perflaw("report", "--metric", "events")

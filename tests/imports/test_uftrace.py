@@ -16,7 +16,7 @@ from perflaw.imports.runs import core_file, import_trace
 from perflaw.imports.uftrace import Tasks, parse_dump
 from perflaw.record.tree.tables import tabulate
 from perflaw.store.experiment import Recording, open_experiment
-from tests.conftest import assert_identities
+from tests.conftest import assert_identities, first
 from tests.record.test_hooks import HOOKS, built, calls, paths, recorded
 
 QUIET = ("--no-event", "--no-libcall")
@@ -45,9 +45,9 @@ def jumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("jumps"), "jumps.c", "-O1", HOOKS)
 
 
-@pytest.mark.parametrize(("way", "number"), [
+@pytest.mark.parametrize(("way", "number"), first(3, [
     ("threads", 200), ("tail", 300), ("inlined", 5), ("longjmp", 5), ("nested", 5), ("landing", 5), ("forks", 3),
-])  # fmt: skip
+]))  # fmt: skip
 def test_calls_are_those_that_our_own_hooks_count(jumps: Path, tmp_path: Path, way: str, number: int) -> None:
     """Those of libraries are left out here, but recorded: without them uftrace does not follow longjmp."""
     ours = recorded(tmp_path, jumps, way, number)

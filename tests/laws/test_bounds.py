@@ -17,6 +17,7 @@ MILLION = 1_000_000
 DEEP = "nest more than 200 deep"
 
 
+@pytest.mark.slow
 def test_a_sum_of_a_hundred_thousand_terms():
     text = " + ".join(["n", *["1"] * (TERMS - 1)])
     tree = parse_expression(text)
@@ -63,6 +64,7 @@ def test_a_million_characters_of_nonsense(text):
         parse(text)
 
 
+@pytest.mark.slow
 def test_a_law_of_a_million_characters_is_refused_half_way():
     with pytest.raises(LawSyntaxError, match="more than 250,000 words"):
         parse("f.time(n) { Exp(" + "1+" * 500_000 + "1) }")

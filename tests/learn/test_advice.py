@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pytest
 
 from perflaw.learn.annotations import annotate
 from perflaw.report.annotations import annotations_table
@@ -97,6 +98,7 @@ def is_settled(situation: Situation, seed: int) -> bool:
     return not advice_in(annotation) and 1 / MAX_RATIO <= there.mean / truth <= MAX_RATIO
 
 
+@pytest.mark.slow
 def test_following_the_first_advice_settles_eight_of_ten_questions() -> None:
     asked, settled = {}, []
     for name, situation in SITUATIONS.items():

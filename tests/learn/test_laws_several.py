@@ -16,7 +16,7 @@ from perflaw.learn.series import Learnt, Options, Series, learn
 from perflaw.learn.series.collinear import reduce_collinear, unexplained_variation
 from perflaw.learn.series.term_search import Candidate, search_sums
 from perflaw.learn.series.terms import Sample
-from tests.conftest import examples
+from tests.conftest import examples, first
 from tests.learn.law_data import at_least, at_most, generator
 
 TRUTHS: dict[str, tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], str]] = {
@@ -65,7 +65,7 @@ def test_predictions_say_every_feature_also_of_a_law_of_one() -> None:
         assert one.mean == pytest.approx(3 * one.features["z"])
 
 
-@pytest.mark.parametrize("n", [10, 30, 100])
+@pytest.mark.parametrize("n", first(1, [10, 30, 100]))
 def test_interaction_is_predicted_within_three_percent(n: int) -> None:
     rng = generator(42, n)
     laws = learn([series("3xz + 5x", 0.05, n, rng) for _ in range(30)])
@@ -73,7 +73,7 @@ def test_interaction_is_predicted_within_three_percent(n: int) -> None:
     at_least(sum(set(one.law.features) == {"x", "z"} for one in laws), 30, 0.9)
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("name", first(1, TRUTHS))
 def test_intervals_cover_the_mean(name: str) -> None:
     rng = generator(43, len(name))
     laws = learn([series(name, 0.05, 20, rng) for _ in range(40)])
@@ -178,6 +178,7 @@ def test_collinear_features_are_a_class_told_by_the_shallowest() -> None:
     assert set(law.range) == set(x)
 
 
+@pytest.mark.slow
 def test_a_feature_that_adds_too_little_is_not_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 40 series of one feature, with one beside it that explains nothing, few are searched for a law of both."""
     searched = []

@@ -20,6 +20,7 @@ def found(counts, effective=None):
     return len(set(labels[labels >= 0].tolist())), labels
 
 
+@pytest.mark.slow
 def test_the_right_number_of_groups_is_found():
     """95 % in the benchmark, of any number of paths; here of at most 200."""
     cases = [planted(np.random.default_rng([1, seed]), most=200) for seed in range(60)]

@@ -171,6 +171,7 @@ def three(seed):
         yield model(groups, borders=borders, quantiles=quantiles, host="there" if run == 1 else "here")
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(5), deadline=None)
 @given(seed=st.integers(0, 2**31))
 @example(seed=38178)  # two borders whose shares differ by less than ε

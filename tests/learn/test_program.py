@@ -8,6 +8,7 @@ import pytest
 from perflaw.laws.printing import show
 from perflaw.learn.program import RunLaws, forecast, learn_program
 from perflaw.types import Clock
+from tests.conftest import examples
 from tests.learn.program_data import Node, Program, random_program
 
 SIZES = [20, 50, 120, 250, 500] * 2
@@ -33,7 +34,7 @@ def test_a_program_without_noise_is_predicted_exactly(seed):
 
 def test_noise_disturbed_calls_and_run_speeds_do_not_bend_growth():
     errors, held = [], []
-    for seed in range(40):
+    for seed in range(examples(40)):
         rng = np.random.default_rng(seed)
         program = random_program(rng)
         model = learn_program(program.record(SIZES, rng, noise=0.1, speeds=0.35, lumps=0.003))

@@ -6,6 +6,7 @@ import pytest
 from perflaw.learn.program import forecast, learn_program
 from perflaw.learn.program.terms import values
 from perflaw.learn.program.units import learn_units
+from tests.conftest import first
 from tests.learn.program_data import Node, Program
 
 N = np.repeat([100.0, 200, 400, 800, 1500, 3000], 2)
@@ -100,12 +101,15 @@ def answers(cost, x=SIZES, far=100.0, noise=0.05, seeds=12):
 
 @pytest.mark.parametrize(
     "cost",
-    [
-        # A cube above a fixed cost that small sizes do not have yet, as in LAPACK.
-        lambda n: 7e4 * np.minimum(1.0, (n / 7) ** 1.5) + 1e6 * (n / 23) ** 3,
-        lambda n: 1e6 * (n / 23) * np.where(n < 7, 0.2, 1.0),
-        lambda n: 1e6 * (n / 23) * np.where(n < 7, 5.0, 1.0),
-    ],
+    first(
+        1,
+        [
+            # A cube above a fixed cost that small sizes do not have yet, as in LAPACK.
+            lambda n: 7e4 * np.minimum(1.0, (n / 7) ** 1.5) + 1e6 * (n / 23) ** 3,
+            lambda n: 1e6 * (n / 23) * np.where(n < 7, 0.2, 1.0),
+            lambda n: 1e6 * (n / 23) * np.where(n < 7, 5.0, 1.0),
+        ],
+    ),
 )
 def test_small_sizes_may_follow_another_law(cost):
     told = answers(cost)
@@ -116,18 +120,21 @@ def test_small_sizes_may_follow_another_law(cost):
 
 @pytest.mark.parametrize(
     "cost",
-    [
-        lambda n: 1e6 * ((n / 23) + (n / 23) ** 2),
-        lambda n: 1e6 * ((n / 23) ** 2 + (n / 23) ** 3),
-        lambda n: 1e6 * (1 + (n / 23)),
-    ],
+    first(
+        1,
+        [
+            lambda n: 1e6 * ((n / 23) + (n / 23) ** 2),
+            lambda n: 1e6 * ((n / 23) ** 2 + (n / 23) ** 3),
+            lambda n: 1e6 * (1 + (n / 23)),
+        ],
+    ),
 )
 def test_intervals_hold_a_term_that_begins_to_govern_at_the_largest_size(cost):
     told = answers(cost)
     assert ((told[:, 1] <= 1.0) & (told[:, 2] >= 1.0)).mean() >= 0.75
 
 
-@pytest.mark.parametrize("power", [0.0, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("power", first(1, [0.0, 1.0, 2.0, 3.0]))
 def test_intervals_of_plain_powers_stay_narrow(power):
     told = answers(lambda n: 1e6 * (n / 23) ** power)
     assert ((told[:, 1] <= 1.0) & (told[:, 2] >= 1.0)).all()

@@ -118,6 +118,7 @@ def test_workload_knobs_are_no_part_of_the_best_and_the_robust_choice_hedges():
     assert any(one.knobs == ("mode", "size") and one.sure for one in found.importance[0].shares)
 
 
+@pytest.mark.slow
 def test_settings_that_were_not_read_back_are_told(forty):
     study = forty.study
     silent = [replace(trial, verified={}) for trial in forty.trials]
@@ -155,6 +156,7 @@ def test_reasons_that_differ_in_numbers_are_one_and_maps_leave_out_what_never_wo
     assert any(cell is not None for one in found.surface.expected for row in one for cell in row)
 
 
+@pytest.mark.slow
 def test_maps_leave_out_a_region_that_failed_though_each_of_its_settings_works_elsewhere(forty):
     surface = study_result(forty.study, forty.trials, made.space()).surface
 
@@ -184,6 +186,7 @@ def test_maps_leave_out_a_region_that_failed_though_each_of_its_settings_works_e
     assert any(cell is not None for one in found.expected for row in one for cell in row)
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_busy_in_every_trial_is_told(forty):
     def notices(cores):
         trials = [replace(trial, conditions=replace(trial.conditions, other_cpu=cores)) for trial in forty.trials]
@@ -213,6 +216,7 @@ def test_a_setting_without_the_lock_is_named():
     assert (found.where, found.gone, found.lock) == ("memory_status = on", "memory_status = off", True)
 
 
+@pytest.mark.slow
 def test_a_lock_shows_in_switches_for_the_same_work():
     """Threads that fight switch as often as they can from two on, and do less; those that sleep do so once a piece of work."""
 

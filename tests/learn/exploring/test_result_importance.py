@@ -27,6 +27,7 @@ def truth():
     return shares(made.trials(made.space().all(), noise=1e-9))[0]
 
 
+@pytest.mark.slow
 def test_a_full_grid_is_exact(truth):
     found, whole = shares(made.trials(made.space().all(), noise=0.05))
     assert whole.exact

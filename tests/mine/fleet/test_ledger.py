@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from perflaw.errors import UsageError
-from perflaw.mine.fleet.analysis import Analyst
+from perflaw.mine.fleet.analysis import Analyst, observed_of_service
 from perflaw.mine.fleet.ledger import Delivery, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import plan
 from perflaw.mine.fleet.spool import Spool, content, content_id
@@ -134,6 +134,22 @@ def test_a_controller_keeps_no_more_objects_however_much_is_measured(tmp_path):
         counts.append(kept(object))
     assert analyst.specs("shop")[0].observations > 30
     assert counts[-1] <= counts[0] + 100  # of some ten thousand
+    ledger.close()
+
+
+def test_the_share_of_a_function_is_that_of_samples_and_not_of_recordings_of_it_alone(tmp_path):
+    place = str(tmp_path / "fleet.db")
+    ledger, analyst = Ledger(place), Analyst(place, print)
+    ledger.enrol(SHOP, "token")
+    ledger.register(STUB)
+    samples = Measurement(1, "samples", 1, 2, stacks={("shop.main", "shop.load"): 30, ("shop.main",): 90})
+    deliveries = [delivery(), Delivery(content_id(content(samples)), samples, content(samples))]
+    ledger.add("shop", STUB.id, deliveries)
+    analyst.arrived("shop", [one.measurement for one in deliveries])
+    assert analyst._analyse_next(ledger)
+    analyst._plan(ledger, SHOP)
+    assert [one.share for one in analyst.specs("shop")] == [0.25]
+    assert [one.share for one in observed_of_service(place, "shop")] == [0.25]
     ledger.close()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -62,8 +63,24 @@ def observed_of_service(place: str, service: str) -> list[Observed]:
     ledger = Ledger(place)
     functions = dict.fromkeys((service, one.component, one.metric) for one in ledger.coverage(service))
     observed = [observed_of(ledger, function) for function in functions]
+    shares = shares_of(ledger.samples(service, MOST_SAMPLES))
     ledger.close()
-    return [one for one in observed if one is not None]
+    options, now_ns = MiningOptions(), time.time_ns()
+    known = [with_like_callers(one, options, now_ns) for one in observed if one is not None]
+    return [replace(one, share=shares.get(one.component)) for one in known]
+
+
+def shares_of(samples: Iterable[Measurement]) -> dict[str, float]:
+    """Function → part of the samples that found a process in it.
+
+    The measurements of durations do not know the parts: each of them has recorded few functions and nothing else.
+    """
+    leaves: Counter[str] = Counter()
+    for one in samples:
+        for path, count in one.stacks.items():
+            leaves[path[-1]] += count
+    whole = leaves.total()
+    return {name: count / whole for name, count in leaves.items() if count}
 
 
 class Analyst:
@@ -78,6 +95,8 @@ class Analyst:
         self._changed, self._waiting = threading.Lock(), threading.Event()
         self._new: dict[Function, int] = {}
         self._specs: dict[Function, _Analysed] = {}
+        self._shares: dict[str, dict[str, float]] = {}
+        """Service → what its samples say, as of the latest plan."""
         self._stopped = False
         self._planned: dict[str, float] = {}
         self._sampled: set[str] = set()
@@ -113,7 +132,9 @@ class Analyst:
     def specs(self, service: str) -> list[PathSpec]:
         """The present specifications of a service, those of most calls first."""
         with self._changed:
-            specs = [one.spec for (name, *_), one in self._specs.items() if name == service]
+            shares = self._shares.get(service, {})
+            known = [one.spec for (name, *_), one in self._specs.items() if name == service]
+        specs = [replace(spec, share=shares.get(spec.component)) for spec in known]
         return sorted(specs, key=lambda spec: (-spec.points, spec.component))
 
     def _run(self) -> None:
@@ -177,6 +198,10 @@ class Analyst:
     def _plan(self, ledger: Ledger, service: Service) -> None:
         since = time.time_ns() - int(GONE_S * 1e9)
         stubs = [one for one in ledger.stubs(service.name) if one.seen_ns >= since]
+        if stubs or service.name not in self._shares:
+            shares = shares_of(ledger.samples(service.name, MOST_SAMPLES))
+            with self._changed:
+                self._shares[service.name] = shares
         if not stubs:
             return
         specs = {spec.component: spec for spec in self.specs(service.name)}

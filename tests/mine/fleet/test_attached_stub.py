@@ -93,6 +93,19 @@ def test_a_budget_of_cpu_time_pays_for_the_stub_itself_before_anything_is_measur
         assert not sources[of].spent()
 
 
+def test_a_stub_whose_budget_permits_nothing_says_so_once(monkeypatch):
+    monkeypatch.setattr("perflaw.mine.fleet.stub.ControllerClient", MagicMock())
+    now, source, said = [0.0], MagicMock(), []
+    monkeypatch.setattr("perflaw.mine.fleet.stub.time.monotonic", lambda: now[0])
+    stub = Stub(MagicMock(), source, MagicMock(), said.append)
+    stub._stopped = MagicMock(wait=lambda seconds: now.__setitem__(0, now[0] + seconds), is_set=lambda: False)
+    for waits, times in ((5, 0), (30, 1), (30, 1)):
+        source.pause_s.side_effect = [1.0] * waits + [0.0]
+        stub._rest(0.02, Request(1, "samples"))
+        assert len(said) == times
+    assert "more than 2 % of the process's CPU time" in said[0]
+
+
 def test_what_a_stub_spends_is_told_while_the_budget_permits_no_measurement(tmp_path, monkeypatch):
     """As long as a budget of CPU time has not paid for the stub's own start, which may take minutes."""
     monkeypatch.setattr("perflaw.mine.fleet.stub.ControllerClient", MagicMock())

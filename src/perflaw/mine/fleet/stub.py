@@ -34,6 +34,8 @@ MOST_FAILURES: Final = 5
 """Measurements in a row that fail, after which the stub ends with the last error."""
 MOST_SPENT: Final = 1000
 """Windows whose cost is told once the controller can be reached."""
+TOLD_S: Final = 10.0
+"""Time without a measurement from which on it is told, once, that the budget permits none."""
 LAST_S: Final = 10.0
 """Time in which the last measurements are delivered after the process has ended."""
 
@@ -103,6 +105,7 @@ class Stub:
         self._refused: set[str] = set()
         self._asking = ControllerClient(enrolment)
         self._spent: list[Spending] = []
+        self._is_wait_told = False
         self._changing = threading.Lock()
         self._stopped, self._news, self._measured = threading.Event(), threading.Event(), threading.Event()
 
@@ -175,9 +178,15 @@ class Stub:
 
     def _rest(self, budget: float, request: Request) -> None:
         """Measure nothing until the budget permits what is requested."""
-        budget = min(budget, self._budget or budget)
+        budget, tell_at = min(budget, self._budget or budget), time.monotonic() + TOLD_S
         while (pause := self._source.pause_s(budget, request)) > 0 and not self._ends():
             self._note_spent()
+            if time.monotonic() > tell_at and not self._is_wait_told:
+                self._is_wait_told = True
+                self._say(
+                    f"nothing is measured now: what was spent since the start is more than {100 * budget:.3g} % of the "
+                    "process's CPU time; a budget of CPU time (--budget-of cpu) has to pay for the start of this stub first"
+                )
             self._stopped.wait(min(pause, 1.0))
 
     def _note_spent(self) -> None:

@@ -91,6 +91,9 @@ def test_only_models_that_both_count_are_compared():
     assert not is_comparable(spec(2, "semop write"), near)
     everything = model([{("m", "a", "f"): (90, 10)}, {("m", "b", "f"): (10, 90)}])
     assert is_comparable(everything, everything)
+    short = replace(timed, paths=(), path_counts=(), groups=(), borders=(), points=0)
+    assert is_comparable(short, all_callers)
+    assert is_comparable(all_callers, short)
 
 
 def test_what_was_recorded_is_known_by_literal_names_and_by_patterns():

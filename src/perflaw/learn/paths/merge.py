@@ -439,6 +439,8 @@ def unrecorded(specs: Sequence[PathSpec]) -> frozenset[str]:
 
 def is_comparable(a: PathSpec, b: PathSpec, options: MiningOptions | None = None) -> bool:
     """Whether both were recorded with callers that can be compared, so that both count where they are merged."""
+    if not (a.paths and b.paths):  # too short or distorted: there is nothing to compare, and nothing that contradicts
+        return True
     return len(_with_like_callers([a, b], options or MiningOptions())[0]) == 2
 
 

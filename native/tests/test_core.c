@@ -58,6 +58,28 @@ static void tables_say_how_large_they_are(Tally *tally, const char *path) {
     core_close(core);
 }
 
+/* By a program that means harm: the file of a ring that is read ends, first before its records and then before its head. */
+static void a_truncated_ring_is_damaged_and_the_others_are_read(Tally *tally, const char *path, const char *second) {
+    for (off_t left = RING_START; left >= 0; left -= RING_START) {
+        Ring hostile, fine;
+        Core *core = core_open(1, MAX_DISTANCE);
+        CHECK(tally, !ring_create(&hostile, path, CAPACITY) && !core_attach(core, path));
+        CHECK(tally, !ring_create(&fine, second, CAPACITY) && !core_attach(core, second));
+        write_calls(&hostile, 100);
+        write_calls(&fine, 100);
+        CHECK(tally, !truncate(path, left));
+        while (core_step(core, CAPACITY)) continue;
+        core_stop(core);
+        core_finish(core);
+        CHECK(tally, head_of(core).unread_rings == 1 && head_of(core).calls == 50);
+        ring_unmap(&hostile);
+        ring_unmap(&fine);
+        core_close(core);
+        unlink(path);
+        unlink(second);
+    }
+}
+
 static void write_event(Ring *ring, int64_t stamp, int64_t frame, int32_t code, int32_t kind) {
     *ring_next(ring) = (Event){stamp, frame, code, 0, -1, kind};
     ring_publish(ring);
@@ -110,6 +132,7 @@ void test_core(Tally *tally) {
     snprintf(second, sizeof second, "%s/second", folder);
     rings_are_read_and_stopped(tally, path);
     unlink(path);
+    a_truncated_ring_is_damaged_and_the_others_are_read(tally, path, second);
     tables_say_how_large_they_are(tally, path);
     unlink(path);
     generators_go_on_in_another_thread(tally, path, second);

@@ -136,6 +136,15 @@ void ring_release(Ring *ring, size_t count) {
 
 void ring_stop(Ring *ring) { __atomic_store_n(&ring->head->stop, 1, __ATOMIC_RELAXED); }
 
+int ring_replace(Ring *ring, const char *address) {
+    uint64_t size = bytes_of(ring->mask + 1);
+    const char *first = (const char *)ring->head;
+    if (!first || address < first || address >= first + size) return 0;
+    if (mmap(ring->head, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return 0;
+    ring->is_damaged = 1;
+    return 1;
+}
+
 void ring_unmap(Ring *ring) {
     if (ring->head) munmap(ring->head, bytes_of(ring->mask + 1));
     *ring = (Ring){0};

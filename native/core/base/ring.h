@@ -65,6 +65,9 @@ size_t ring_peek(Ring *ring, const Event **first);
 void ring_release(Ring *ring, size_t count);
 /* Ask the writer to write no more. */
 void ring_stop(Ring *ring);
+/* If an address lies in this ring, put memory of our own in the place of its file, and mark it as damaged. Whether that is so. For
+ * a handler of signals: only system calls are made. */
+int ring_replace(Ring *ring, const char *address);
 
 /* Unmap the ring, at either end; the file stays. */
 void ring_unmap(Ring *ring);

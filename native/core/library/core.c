@@ -10,6 +10,7 @@
 #include "core/paths/paths.h"
 #include "core/tree/repeats.h"
 #include "export.h"
+#include "guard.h"
 #include "order.h"
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -45,6 +46,7 @@ EXPORTED int core_attach(Core *core, const char *path) {
     int error = ring_attach(&feed->ring, path);
     /* The program may have removed it, and what lacks here may be there when it is tried again; else it is damaged. */
     int is_passing = error == ENOENT || error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN;
+    if (!error) guard_start();
     if (!error) feeds->count++;
     else if (!is_passing) core->tree.unread_rings++;
     return error;
@@ -70,6 +72,7 @@ static uint64_t take(Core *core, Feed *feed, uint64_t max) {
     if (count > max) count = max;
     feed_reset(&core->feeds, feed);
     memcpy(core->batch, first, count * sizeof(Event));
+    if (feed->ring.is_damaged) return 0; /* by this look */
     for (Event *event = core->batch; at < count; at++, event++) {
         if (at + BATCH < ready) __builtin_prefetch(&first[at + BATCH]); /* the next batch is in the writer's cache */
         if (order_matters(&core->feeds, &core->tree, event) && !order_allows(&core->feeds, feed, &core->tree, event)) break;
@@ -86,12 +89,14 @@ EXPORTED uint64_t core_step(Core *core, uint64_t max) {
     Feeds *feeds = &core->feeds;
     uint64_t taken = 0;
     feeds->step++;
+    guard_enter(feeds);
     for (uint32_t idle = 0; taken < max && idle < feeds->count; core->next++) {
         if (core->next >= feeds->count) core->next = 0;
         uint64_t count = take(core, &feeds->feed[core->next], max - taken);
         idle = count == BATCH || (count && feeds->waiting) ? 0 : idle + 1;
         taken += count;
     }
+    guard_leave();
     return taken;
 }
 
@@ -102,7 +107,9 @@ EXPORTED int core_awaits_ring(const Core *core) {
 }
 
 EXPORTED void core_stop(Core *core) {
+    guard_enter(&core->feeds);
     for (uint32_t at = 0; at < core->feeds.count; at++) ring_stop(&core->feeds.feed[at].ring);
+    guard_leave();
 }
 
 EXPORTED void core_detach(Core *core) {

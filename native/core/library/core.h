@@ -1,7 +1,7 @@
 /* The call-tree core as the recorder process uses it by ctypes: rings go in, tables come out.
  *
  * Rings may hold anything, because another process writes them: nonsense is counted as lost. A ring file that is
- * truncated while it is mapped is not covered.
+ * truncated while it is mapped counts as damaged (guard.h), and SIGBUS has a handler of ours from the first ring on.
  *
  * Ownership: a handle is the opener's until core_close. Threads: one at a time per handle; nothing here needs the GIL.
  * Cost: core_step takes 30 to 60 ns a record, the others little.

@@ -239,17 +239,19 @@ def test_a_program_learns_nothing_of_files_that_its_user_may_not_read(public: Pa
 
 
 def test_a_program_that_truncates_its_records_does_not_end_the_recorder(public: Path, tmp_path: Path) -> None:
-    with serving(built(public, "served.c", "-O2")) as (pid, service):
-        with attached_perflaw(tmp_path, pid, "--per", "answer", s=0) as recorder:
-            wait_until(lambda: any(Path("/tmp").glob(f"perflaw-{recorder.pid}-*/recorded")))
-            assert ask(service, 10) == 55
-            for ring in Path("/tmp").glob(f"perflaw-{recorder.pid}-*/*/*.ring"):
-                os.truncate(ring, 0)  # the recorder looks at it every millisecond
-            time.sleep(0.1)
-            assert recorder.poll() is None
-            os.kill(pid, 9)  # it would end at its next record
-            said = recorder.communicate(timeout=60)[1]
-            assert recorder.returncode == 0, said
+    with (
+        serving(built(public, "served.c", "-O2")) as (pid, service),
+        attached_perflaw(tmp_path, pid, "--per", "answer", s=0) as recorder,
+    ):
+        wait_until(lambda: any(Path("/tmp").glob(f"perflaw-{recorder.pid}-*/recorded")))
+        assert ask(service, 10) == 55
+        for ring in Path("/tmp").glob(f"perflaw-{recorder.pid}-*/*/*.ring"):
+            os.truncate(ring, 0)  # the recorder looks at it every millisecond
+        time.sleep(0.1)
+        assert recorder.poll() is None
+        os.kill(pid, 9)  # it would end at its next record
+        said = recorder.communicate(timeout=60)[1]
+        assert recorder.returncode == 0, said
     [recording] = recorded(tmp_path)
     assert not recording.run.complete
 

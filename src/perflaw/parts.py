@@ -65,6 +65,11 @@ def mapped_by(mapper: Mapper) -> Iterator[None]:
         _mapper.reset(previous)
 
 
+def are_here() -> bool:
+    """Whether parts are processed in this process, one after the other, so that they can tell how far they are."""
+    return type(_mapper.get()) is Mapper
+
+
 def split(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
     """Parts of ``size`` items; the last may have fewer."""
     return [items[first : first + size] for first in range(0, len(items), size)]

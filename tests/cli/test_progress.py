@@ -176,6 +176,13 @@ def test_quiet_leaves_answers_and_errors_and_verbose_tells_each_step(perflaw, sh
     assert steps.splitlines()[-1].startswith("perflaw: done in ")
 
 
+def test_verbs_that_read_many_recordings_tell_that_they_read(perflaw, shifted, tmp_path):
+    (tmp_path / ".perflaw").symlink_to(shifted / ".perflaw")
+    assert "reading the recordings: " in perflaw("show", "--verbose").stderr
+    assert "reading the recordings: " in perflaw("compare", "default", "default", "--verbose").stderr
+    assert "verifying the recordings: " in perflaw("runs", "--verify", "--verbose").stderr
+
+
 def test_record_is_quiet_and_verbose_and_leaves_the_programs_options(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("import sys\ndef f(): return 1\nf()\nprint(sys.argv[1:])\n")
     done = perflaw("record", "--quiet", "--", "app.py", "--verbose")

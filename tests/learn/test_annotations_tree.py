@@ -1,5 +1,6 @@
 """Algorithm 1: planted scopes are found with their conditions, and a plain law stays one (Freud §3.2)."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -262,6 +263,18 @@ def test_progress_is_told_as_components_are_learnt(rng):
     annotate(made, AnnotationOptions(progress=parts.append))
     assert parts == sorted(parts)
     assert len(parts) == 4
+    assert parts[-1] == 1.0
+
+
+def test_progress_is_told_within_each_part_of_many_components(rng, monkeypatch):
+    monkeypatch.setattr(sys.modules[annotate.__module__], "PART", 2)
+    x = rng.integers(1, 100, N)
+    made = [replace(evidence(k * x, {"x": x}), component=Component(f"m.f{k}")) for k in (1000, 2000, 3000, 4000)]
+    parts = []
+    annotate(made, AnnotationOptions(progress=parts.append))
+    assert parts == sorted(parts)
+    assert parts[0] < 0.3
+    assert max(np.diff([0.0, *parts])) < 0.3
     assert parts[-1] == 1.0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from perflaw.api.laws import LoadedLaws, load_laws
@@ -33,9 +33,10 @@ def check_recordings(
         loaded = load_laws(laws, metric, runs if laws == experiment else ())
         recordings, left_out = new_recordings(experiment, runs, loaded.source, loaded.learnt_from, "the laws", "")
         metric_of = loaded.program.metric if loaded.program else None
-        new_program = summarize(read_program(recordings, metric_of)) if metric_of else None
-        evidence = _gather_evidence(loaded, recordings)
+        with progress("reading the recordings") as show:
+            evidence = _gather_evidence(loaded, recordings, show)
         with progress("checking"):
+            new_program = summarize(read_program(recordings, metric_of)) if metric_of else None
             verdicts = check_laws(loaded.claims, evidence, options, loaded.program, new_program)
     if loaded.note:
         notice(loaded.note)
@@ -69,12 +70,22 @@ def new_recordings(
     return new, left_out
 
 
-def _gather_evidence(laws: LoadedLaws, recordings: Sequence[Recording]) -> dict[tuple[str, str], Evidence]:
-    """The evidence of the recordings in every metric that the laws speak of; UsageError where it does not fit."""
+def _gather_evidence(
+    laws: LoadedLaws, recordings: Sequence[Recording], tell: Callable[[float], None]
+) -> dict[tuple[str, str], Evidence]:
+    """The evidence of the recordings in every metric that the laws speak of; UsageError where it does not fit.
+
+    ``tell`` is told the part of the reading that is done.
+    """
     from perflaw.store.evidence import by_key, find_metric, gather
 
     evidence: dict[tuple[str, str], Evidence] = {}
-    for name in dict.fromkeys(claim.metric.name for claim in laws.claims):
+    names = list(dict.fromkeys(claim.metric.name for claim in laws.claims))
+    for place, name in enumerate(names):
+
+        def tell_within(part: float, place: int = place) -> None:
+            tell((place + part) / len(names))
+
         try:
             metric = find_metric(recordings, name)
         except UsageError as error:
@@ -87,5 +98,5 @@ def _gather_evidence(laws: LoadedLaws, recordings: Sequence[Recording]) -> dict[
                     f"the recordings measure it in {metric.unit}",
                     f"write {claim.component}.{name}(…) [{metric.unit}] {{ … }}",
                 )
-        evidence |= by_key(gather(recordings, metric), metric)
+        evidence |= by_key(gather(recordings, metric, tell_within), metric)
     return evidence

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from perflaw.bounds import read_json
 from perflaw.errors import DataError, StoreError, UsageError
@@ -29,6 +29,8 @@ DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowE
 WRITE_LAWS = "perflaw annotate -o perf.law"
 MODEL, READ = 0.3, 0.2
 """Parts of the work: the cost model of the program, and reading the evidence for the laws."""
+BESIDE_CALLS: Final = 0.3
+"""What these parts shrink to where laws of single calls are learnt, which take most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +138,21 @@ def _learn(
     with progress("learning") as show, without_garbage_collection():
 
         def learning(part: float) -> None:
-            show(MODEL + READ + (1.0 - MODEL - READ) * part)
+            show((MODEL + READ) * share + (1.0 - (MODEL + READ) * share) * part)
 
+        share = BESIDE_CALLS if calls else 1.0
         costs = read_program(recordings, metric)
+        show(0.5 * MODEL * share)
         # None of the recordings may be complete.
         model = learn_program(costs, tuple(at or ())) if costs.runs else None
         run_laws = RunLaws(model, at) if model else None
         if not calls:
             calls = run_laws is None or not run_laws.are_shown(at)
+        share = BESIDE_CALLS if calls else 1.0
         options = AnnotationOptions(
             metric, quantum, resolution, calls=calls, least_share=least_share, paper=paper, progress=learning
         )
-        evidence = gather(recordings, metric, lambda part: show(MODEL + READ * part), features=calls)
+        evidence = gather(recordings, metric, lambda part: show((MODEL + READ * part) * share), features=calls)
         annotations = annotate(evidence, options, at, run_laws)
     sources = growth_sources(model, at) if model and at else ()
     program = forecast_program(model, at, run_laws) if model else None

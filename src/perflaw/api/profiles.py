@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from perflaw.api.reading import read_recordings
 from perflaw.errors import StoreError, UsageError
+from perflaw.notices import progress
 
 if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
@@ -19,7 +20,8 @@ def profile_document(experiment: str, runs: Sequence[str], metric: str | None) -
     from perflaw.store.profiles import newest_execution, read_profile
 
     recordings = read_recordings(experiment, runs)
-    profile = read_profile(recordings if runs else newest_execution(recordings))
+    with progress("reading the recordings") as show:
+        profile = read_profile(recordings if runs else newest_execution(recordings), show)
     chosen = metric or ("time" if "time" in profile.metrics else next(iter(profile.metrics)))
     if chosen not in profile.metrics:
         why = f"the runs have {', '.join(profile.metrics)}"
@@ -45,7 +47,10 @@ def comparison(experiment: str, sides: Sequence[str], metric: str) -> Document:
         recordings = open_experiment(experiment).recordings()  # of older versions of the program, too
         new = newest_execution(recordings)
         old = _side(experiment, sides[0]) if sides else _before(recordings, new)
-    before, after = read_profile(old), read_profile(new)
+    whole = len(old) + len(new)
+    with progress("reading the recordings") as show:
+        before = read_profile(old, lambda part: show(part * len(old) / whole))
+        after = read_profile(new, lambda part: show((len(old) + part * len(new)) / whole))
     for profile in (before, after):
         if metric not in profile.metrics:
             why = f"run {profile.runs[0].id} has {', '.join(profile.metrics)}"

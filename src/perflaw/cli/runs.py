@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from perflaw.cli.options import experiment_option, json_option, print_document
-from perflaw.cli.progress import note
+from perflaw.cli.progress import note, step
 from perflaw.errors import StoreError
 from perflaw.types.documents import encoded
 
@@ -39,14 +39,17 @@ def command(experiment: str, as_json: bool, verify: bool, show_all: bool) -> int
     unsealed: list[str] = []
     finished, unfinished = target.listed()
     earlier = 0 if show_all or verify or as_json else max(0, len(finished) - NEWEST)
-    for run_id in finished[earlier:]:
-        try:
-            recording = target.recording(run_id)
-            if verify and not verify_all(recording.folder):
-                unsealed.append(run_id)
-            runs.append(recording.run)
-        except StoreError as error:
-            damaged[run_id] = f"{error.what}: {error.why}"
+    asked = finished[earlier:]
+    with step("verifying the recordings" if verify else "reading the recordings") as show:
+        for done, run_id in enumerate(asked):
+            show(done / len(asked))
+            try:
+                recording = target.recording(run_id)
+                if verify and not verify_all(recording.folder):
+                    unsealed.append(run_id)
+                runs.append(recording.run)
+            except StoreError as error:
+                damaged[run_id] = f"{error.what}: {error.why}"
     if not runs and not damaged and not unfinished:
         others = ", ".join(sorted(path.name for path in Path(STORE).glob("*") if (path / "runs").is_dir())) or "none"
         why = f"nothing was recorded there; the experiments in this folder are: {others}"

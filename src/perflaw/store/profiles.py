@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from perflaw.errors import StoreError
+from perflaw.parts import untold
 from perflaw.store.columns import Array, Tables
 from perflaw.store.contexts import match_totals, own_queueing
 from perflaw.store.counted import read_counted
@@ -36,8 +37,8 @@ def newest_execution(recordings: Sequence[Recording]) -> list[Recording]:
     return [one for one in recordings if execution_of(one.run, by_id).id == newest.id]
 
 
-def read_profile(recordings: Sequence[Recording]) -> Profile:
-    """The profile of all recordings together.
+def read_profile(recordings: Sequence[Recording], tell: Callable[[float], None] = untold) -> Profile:
+    """The profile of all recordings together; ``tell`` is told the part of the reading that is done.
 
     StoreError where a table is missing or damaged, or where recordings hold no costs of calls in a common metric.
     """
@@ -50,8 +51,9 @@ def read_profile(recordings: Sequence[Recording]) -> Profile:
     contexts = _Contexts(common)
     folders = [recording.folder for recording in recordings]
     columns = zip(*(read_each(folders, name, needed) for name, needed in _TABLES.items()), strict=True)
-    for recording, tables in zip(recordings, columns, strict=True):
+    for done, (recording, tables) in enumerate(zip(recordings, columns, strict=True), 1):
         contexts.add(recording, dict(zip(_TABLES, tables, strict=True)))
+        tell(done / len(recordings))
     return contexts.profile(recordings)
 
 

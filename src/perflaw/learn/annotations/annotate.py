@@ -21,7 +21,7 @@ from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.program.terms import BEYOND
 from perflaw.learn.series import learn
 from perflaw.learn.series.series import evenly
-from perflaw.parts import in_parts
+from perflaw.parts import are_here, in_parts
 from perflaw.types import Annotation, Breakpoint, Evidence, Law, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
@@ -77,9 +77,19 @@ def annotate(
         settled |= one is not ranked[0] and sum(cost.total for cost in one.runs) < options.least_share * whole
         matters.append((id(one) in costliest or large or grows) and not settled)
     worth = [one for one, does in zip(evidence, matters, strict=True) if does]
+    done = 0
+
+    def tell(number: int) -> None:
+        nonlocal done
+        done = number
+        options.progress(done / max(len(worth), 1))
+
+    def tell_within(part: float) -> None:
+        options.progress((done + part * min(PART, len(worth) - done)) / max(len(worth), 1))
+
     # Other processes have no progress bar.
-    together = options if len(worth) <= PART else replace(options, progress=ignore)
-    learnt = iter(in_parts(partial(_call_laws, options=together, at=at), worth, PART))
+    together = replace(options, progress=tell_within if are_here() or len(worth) <= PART else ignore)
+    learnt = iter(in_parts(partial(_call_laws, options=together, at=at), worth, PART, tell))
     constant = [one for one, does in zip(evidence, matters, strict=True) if not does]
     minor = iter(_constants(constant, options, at, SMALL if options.calls else NOT_ASKED))
     laws = [next(learnt if does else minor) for does in matters]
@@ -87,7 +97,8 @@ def annotate(
         _annotation(one, *of_one, run_laws, whole, options, at) for one, of_one in zip(evidence, laws, strict=True)
     ]
 
-    options.progress(1.0)
+    if not worth:
+        options.progress(1.0)
 
     def rank(annotation: Annotation) -> tuple[float, float, str]:
         predicted = annotation.predicted.mean if annotation.predicted else 0.0

@@ -55,7 +55,7 @@ tests() { # version, arguments of pytest
     ".venv-$version/bin/python" -m compileall -q src # else every program that tests start would compile what it imports
     echo "tests on Python $version"
     status=0
-    ".venv-$version/bin/python" -m pytest --cache-clear -n 2 --dist loadfile ${all:+-m ""} "$@" || status=$?
+    ".venv-$version/bin/python" -m pytest --cache-clear --durations 30 --durations-min 2 -n 2 --dist loadfile ${all:+-m ""} "$@" || status=$?
     [ "$status" != 0 ] || return 0
     failed=$(grep -c true .pytest_cache/v/cache/lastfailed || true)
     [ "$status" = 1 ] && [ "$failed" -le 2 ] || exit "$status"

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from perflaw.cli import live_mining
 from perflaw.cli.live_mining import mine_running
+from perflaw.errors import TargetError
 from perflaw.mine.journal import read_journal
 from perflaw.record.attach.native_samples import NativeSampler
 from perflaw.record.attach.process import native_program, running_program
@@ -172,6 +174,17 @@ def test_a_command_is_started_and_measured_to_its_end(tmp_path: Path) -> None:
     with started_perflaw(tmp_path, "mine", "--", "app.py") as loop:
         loop.communicate(timeout=60)
     assert loop.returncode == 7
+
+
+def test_a_command_that_ends_when_it_is_about_to_be_measured_has_its_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object) -> int:
+        raise TargetError("process 1", "it has ended", "ps -e")
+
+    monkeypatch.setattr(live_mining, "_measure", ended)
+    monkeypatch.chdir(tmp_path)
+    assert mine_running("default", None, ("sh", "-c", "sleep 0.7; exit 7"), 0.05, None).status == 7
 
 
 @pytest.mark.slow

@@ -27,6 +27,8 @@ _LOOK_S: Final = 0.05
 """Interval at which it is looked whether a program has ended."""
 _START_S: Final = 20.0
 """Time in which a program that was started has to become one that can be attached to."""
+_ENDING_S: Final = 1.0
+"""Time that a program takes at most from when its memory is gone until its parent is told."""
 MOST_OWN: Final = 2.0
 """Part of the program's CPU time up to which perflaw's own is told as such a part."""
 
@@ -68,14 +70,16 @@ def mine_running(
         while True:
             try:
                 process = process or attach(known, started)
+                account = Budget(known, budget, process.presumed, of=budget_of, own_before_ns=own_ns)
+                learnt += _measure(
+                    target, process, account, started, lambda: relay.received or time.monotonic() > deadline
+                )
             except TargetError as error:
-                if not (status := started.poll() if started else None):
+                if not (status := _status_soon(started)):
                     raise
-                # The program failed before it could be measured: its status says more.
+                # The program failed before it could be measured, or just then: its status says more.
                 note(f"{error.what}: {error.why}")
                 return Mined(status, learnt)
-            account = Budget(known, budget, process.presumed, of=budget_of, own_before_ns=own_ns)
-            learnt += _measure(target, process, account, started, lambda: relay.received or time.monotonic() > deadline)
             if not process.is_replaced or relay.received or time.monotonic() > deadline:
                 break
             note(f"process {known} runs another program now, which is measured anew")
@@ -102,6 +106,15 @@ def mine_running(
                 f"process {known}: nothing was learnt", why, f"perflaw mine --attach {busiest} --seconds 60"
             )
         return Mined(status, learnt)
+
+
+def _status_soon(started: subprocess.Popen[bytes] | None) -> int | None:
+    """Exit status of a program that has ended, or is about to: whoever looks at it sees that a moment earlier."""
+    if started is None:
+        return None
+    with suppress(subprocess.TimeoutExpired):
+        started.wait(_ENDING_S)
+    return started.returncode
 
 
 def _measure(

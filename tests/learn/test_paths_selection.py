@@ -62,6 +62,16 @@ def test_observations_of_like_callers_stay_what_they_are():
     assert with_like_callers(one, OPTIONS, NOW) is one
 
 
+def test_functions_that_were_timed_together_make_no_difference(monkeypatch):
+    """They are on no call path, so that nothing has to be mined to compare them."""
+    one, other = seen(1, "semop write headers", 2000), seen(2, "semop write headers", 2000)
+    beside = tuple(replace(each, selected=f"{each.selected} other") for each in other.observations)
+    monkeypatch.setattr("perflaw.learn.paths.selection.mine", None)
+    found = with_like_callers(both(one, replace(other, observations=beside)), OPTIONS, NOW)
+    assert set(found.paths) == set(WAYS)
+    assert len(found.observations) == 4
+
+
 def test_callers_that_tell_nothing_apart_cost_no_calls():
     """Further ones were recorded in one measurement only: they are left out of its paths."""
     one, other = seen(1, "semop headers"), seen(2, "semop write headers")

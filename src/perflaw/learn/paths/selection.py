@@ -68,25 +68,22 @@ def best_pool(
     explains most groups is the best one, and of several that of most calls.
     """
     known = [about(part) for part in parts]
-    every: Selection = tuple(dict.fromkeys(text for selected, _ in known for text in selected))
-    candidates = dict.fromkeys([every, *(selected for selected, _ in known)])
-    if len(candidates) == 1 and len({selected for selected, _ in known}) == 1:
+    names = callers_on(path for _, paths in known for path in paths)
+    # Recordings that differ by functions on no call path are alike.
+    recorded = [frozenset(name for name in names if is_recorded(name, selected)) for selected, _ in known]
+    candidates = dict.fromkeys([frozenset.intersection(*recorded), *recorded])
+    if len(candidates) == 1:
         return list(parts), frozenset()
     best: tuple[tuple[int, int, int], list[Part], frozenset[str]] | None = None
     for chosen in candidates:
-        own = callers_on(path for selected, paths in known if selected == chosen for path in paths)
-        covering = [
-            place
-            for place, (selected, _) in enumerate(known)
-            if chosen == every or all(is_recorded(name, selected) for name in own)
-        ]
-        pool = [parts[place] for place in covering]
-        names = callers_on(path for place in covering for path in known[place][1])
-        left_out = frozenset(name for name in names if not is_recorded(name, chosen))
-        spec = model(pool, left_out)
+        own = callers_on(
+            path for here, (_, paths) in zip(recorded, known, strict=True) if here == chosen for path in paths
+        )
+        pool = [part for part, here in zip(parts, recorded, strict=True) if here >= own]
+        spec = model(pool, names - chosen)
         score = (sum(not group.standing for group in spec.groups), spec.points, len(spec.paths))
         if best is None or score > best[0]:
-            best = (score, pool, left_out)
+            best = (score, pool, names - chosen)
     assert best
     return best[1], best[2]
 

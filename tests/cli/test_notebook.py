@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import nbformat
@@ -9,6 +11,37 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook" / "tutorial.ipynb"
+
+
+FAILING = r"""
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance(colors="nocolor")
+shell.run_cell("%load_ext perflaw")
+for cell in ("%%perflaw\n1 // 0", "%%perflaw\nraise KeyboardInterrupt", "%%perflaw\nif 1 print(2)", "%%perflaw --wrong\n1"):
+    print("CELL")
+    result = shell.run_cell(cell)
+    print("ENDED BY", type(result.error_in_exec).__name__)
+shell.run_cell("%%perflaw\nx = 5")
+shell.run_cell("print('x is', x)\n1 // 0")
+"""
+
+
+@pytest.mark.slow
+def test_a_cell_that_fails_or_is_interrupted_ends_the_run_of_all_cells_and_is_told_once(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FAILING], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    zero, interrupted, syntax, wrong = done.stdout.split("CELL\n")[1:]
+    assert "ENDED BY ZeroDivisionError" in zero
+    assert zero.count("integer division or modulo by zero") == 1
+    assert "magic.py" not in zero
+    assert "ENDED BY KeyboardInterrupt" in interrupted
+    assert "ENDED BY SyntaxError" in syntax
+    told, _, after = wrong.partition("ENDED BY UsageError")
+    assert "Traceback" not in told
+    assert "there is no such option" in done.stderr + told
+    assert "x is 5" in after
+    assert after.count("ZeroDivisionError: ") == 1, "cells without the magic show their errors as before"
 
 
 @pytest.mark.slow

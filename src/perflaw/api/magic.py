@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final
 
 from perflaw.errors import UsageError
@@ -27,25 +28,42 @@ def load_ipython_extension(shell: Any) -> None:
         """Record a cell: ``%%perflaw [EXPERIMENT] [NAME=NUMBER]... [--metric NAME]...``."""
         from perflaw.api.recording import record
 
-        experiment, features, metrics = parse_line(line)
+        __tracebackhide__ = True  # of a cell that fails, a person sees the cell's own frames
+        try:
+            experiment, features, metrics = parse_line(line)
+        except UsageError as error:
+            # IPython shows its own in one line, without the frames of whoever raised it.
+            raise import_module("IPython.core.error").UsageError(str(error)) from None
         with (
             progress("recording"),
             record(experiment, features=features, metrics=metrics, exclude=MACHINERY) as recording,
         ):
-            result = shell.run_cell(cell)
+            with _without_tracebacks(shell):
+                result = shell.run_cell(cell)
+            if result.error_before_exec:  # in its text: where the compiler stood says nothing
+                raise result.error_before_exec.with_traceback(None)
+            result.raise_error()  # so that "run all cells" ends here, as without the magic
         with progress("reading the recording"):
             shown = f"{recording.load().show()}\n{recording.summary}"
-        return ShownCell(shown) if result.success else None
+        return ShownCell(shown)
 
     shell.register_magic_function(perflaw, "cell")
     show_progress_by(notebook_step)
 
 
 @contextmanager
+def _without_tracebacks(shell: Any) -> Iterator[None]:
+    """What the cell raises is shown once, when it has left the magic."""
+    shell._showtraceback = lambda *parts: None  # the one place that writes; the class has it again below
+    try:
+        yield
+    finally:
+        del shell._showtraceback
+
+
+@contextmanager
 def notebook_step(label: str) -> Iterator[Show]:
     """A step of the work with a line below the cell that says how far it is; it goes when the step is over."""
-    from importlib import import_module
-
     display = import_module("IPython.display").display  # not typed, and only notebooks have it
 
     lines: list[Any] = []

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from perflaw.errors import TargetError
-from perflaw.record.attach import process, session, spool
+from perflaw.record.attach import injection, process, session, spool
 from perflaw.record.attach.native_session import record_native
 from perflaw.record.attach.patching import JUMP, Patching
 from perflaw.record.attach.process import image_of, native_program
@@ -161,13 +161,27 @@ def test_a_program_in_a_root_folder_of_its_own_is_refused(public: Path) -> None:
             pass
 
 
-def test_a_service_that_may_create_no_thread_is_refused(public: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("may_raise", "way_out"),
+    [
+        (True, "sudo prlimit --pid {} --nproc=unlimited"),
+        (False, "CAP_SYS_RESOURCE.* docker run --cap-add=SYS_RESOURCE"),
+    ],
+)
+def test_a_service_that_may_create_no_thread_is_refused(
+    public: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_raise: bool, way_out: str
+) -> None:
+    """As haproxy, whose limit root raises, unless it is a container's root."""
+    really = injection._may_raise_limits()
+    monkeypatch.setattr(injection, "_may_raise_limits", lambda: may_raise)
     with serving(built(public, "served.c", "-O2"), "alone") as (pid, service):
         program = native_program(pid)
         assert program
-        with pytest.raises(TargetError, match=rf"no more threads .*sudo prlimit --pid {pid} --nproc=unlimited"):
+        with pytest.raises(TargetError, match=rf"no more threads .*{way_out.format(pid)}"):
             record_native(open_experiment("default", tmp_path), program, RecordSettings(), {}, 0.1)
         assert ask(service, 10) == 55
+        raised = subprocess.run(["prlimit", "--pid", str(pid), "--nproc=unlimited"], stderr=subprocess.DEVNULL)
+        assert (raised.returncode == 0) == really, "the way out is open where it is said to be"
     assert not list(tmp_path.rglob("run.json"))
     assert not leftovers()
 

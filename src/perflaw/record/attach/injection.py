@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import struct
 import subprocess
 import time
@@ -43,6 +44,8 @@ PATIENCE_S: Final = 5.0
 """Time in which a thread has to come to a place where it can be used."""
 _LIBC_FUNCTIONS: Final = {"pthread_create", "dlopen", "dlsym", "dlerror", "syscall"}
 _PAGE: Final = 4096
+_CAP_SYS_RESOURCE: Final = 24
+"""Its bit, of ``linux/capability.h``."""
 _HEAD: Final = struct.Struct("<QQQQ")
 """``AttachRequest`` of native/python/attach.h: size, failure, settings, message."""
 
@@ -202,13 +205,26 @@ def _use(
             if error:
                 stopped.syscall(gate, _MUNMAP, pages, size)
                 if error == errno.EAGAIN:
-                    why = "it may create no more threads (ulimit -u; haproxy sees to that itself), and a recording needs one"
-                    raise TargetError(
-                        f"process {program.pid}", why, f"sudo prlimit --pid {program.pid} --nproc=unlimited"
-                    )
+                    raise _no_thread(program.pid)
                 why = f"it cannot create a thread: {os.strerror(error)}"
                 raise TargetError(f"process {program.pid}", why, f"cat /proc/{program.pid}/limits")
     return NewThread(program.pid, pages, layout.message, stopped.stopped_ms)
+
+
+def _no_thread(pid: int) -> TargetError:
+    """A process that may create no more threads."""
+    why = "it may create no more threads (ulimit -u; haproxy sees to that itself, unless it has insecure-fork-wanted)"
+    if os.geteuid() or _may_raise_limits():
+        way_out = f"sudo prlimit --pid {pid} --nproc=unlimited"
+        return TargetError(f"process {pid}", f"{why}, and a recording needs one", way_out)
+    why = f"{why}, and root may not raise limits here (CAP_SYS_RESOURCE)"
+    return TargetError(f"process {pid}", why, "docker run --cap-add=SYS_RESOURCE")
+
+
+def _may_raise_limits() -> bool:
+    """Whether this process may give others higher limits; root of a container often may not."""
+    held = re.search(r"^CapEff:\s*([0-9a-f]+)", Path("/proc/self/status").read_text(), re.MULTILINE)
+    return bool(held and int(held[1], 16) >> _CAP_SYS_RESOURCE & 1)
 
 
 # ---- what is written to the process ----

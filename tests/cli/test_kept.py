@@ -1,5 +1,6 @@
 """Laws that one verb learnt are there for the next one, to the last bit, and never those of other recordings."""
 
+import os
 import shutil
 from unittest import mock
 
@@ -135,6 +136,46 @@ def test_room_is_made_for_what_is_new(folder, monkeypatch):
         run_perflaw(folder, "annotate", "--json", "--at", f"n={n + 10}")
     assert old not in files(folder)
     assert 3 <= len(files(folder)) <= 5
+
+
+def test_room_is_made_while_another_process_removes_files(folder, monkeypatch):
+    gone = cache.make_cache_folder() / "laws-0.pickle"
+    gone.symlink_to("removed")  # listed, and not there any more
+    monkeypatch.setattr(kept, "MAX_BYTES", 5000)
+    for number in range(8):
+        one = kept.Kept([], (number,))
+        one.keep(b"x" * 1000)
+    assert sum(file.stat().st_size for file in files(folder) if file != gone) <= kept.MAX_BYTES
+    assert one.read() is not None, "what is newest stays"
+
+
+def test_two_processes_that_keep_the_same_laws_at_once_leave_one_of_them_whole(folder):
+    """A reader finds what one of them wrote, or nothing, and no part of a file stays."""
+    one, results = kept.Kept([], ("same",)), [[n] * 50_000 for n in range(3)]
+    writers = []
+    for result in results[1:]:
+        writer = os.fork()
+        if not writer:
+            for _ in range(30):
+                one.keep(result)
+            os._exit(0)
+        writers.append(writer)
+    found = [one.read() for _ in range(60)]
+    assert {os.waitpid(writer, 0)[1] for writer in writers} == {0}
+    assert all(each is None or each in results for each in found)
+    assert one.read() in results[1:]
+    assert [path.name for path in (folder.parent / "cache").glob("*")] == [one.name]
+
+
+@pytest.mark.slow
+def test_laws_are_checked_alike_whether_they_are_kept_or_learnt(folder, learning):
+    run_perflaw(folder, "record", "-e", "new", "--vary", "n=2,3", "--", "app.py", "{n}")
+    answers = [
+        run_perflaw(folder, "check", "default", "-e", "new", "--metric", "events", "--json").stdout for _ in range(2)
+    ]
+    assert learning.call_count == 1
+    assert answers[0] == answers[1]
+    assert "verdict" in answers[0]
 
 
 def test_an_unusable_cache_changes_nothing(folder, learning):

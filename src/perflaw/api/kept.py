@@ -99,12 +99,14 @@ def _digest_of(content: bytes) -> bytes:
 
 def _make_room() -> None:
     """Remove what was not used for longest, down to the limit."""
-    room = MAX_BYTES
-    with suppress(OSError):  # another process removes it at the same moment
-        files = [(path, path.stat()) for path in cache_folder().glob("laws-*.pickle")]
-        for path, about in sorted(files, key=lambda one: -one[1].st_mtime_ns):
-            room -= about.st_size
-            if room < 0:
+    room, files = MAX_BYTES, []
+    for path in cache_folder().glob("laws-*.pickle"):
+        with suppress(OSError):  # another process removes it at the same moment
+            files.append((path, path.stat()))
+    for path, about in sorted(files, key=lambda one: -one[1].st_mtime_ns):
+        room -= about.st_size
+        if room < 0:
+            with suppress(OSError):
                 path.unlink()
 
 

@@ -107,3 +107,15 @@ def test_sentences_use_the_screen_up_to_what_a_person_reads(
     monkeypatch.setenv("COLUMNS", str(columns))
     lines = paragraph("a sentence of several words " * 40).splitlines()
     assert longest - 12 < max(map(len, lines)) <= longest
+
+
+def test_names_in_forecasts_break_at_their_parts():
+    from perflaw.report.annotations import forecast_table
+
+    cost = {"mean": 6e9, "mean_low": 4e9, "mean_high": 7e9, "new_low": 3e9, "new_high": 9e9, "unit": "ns"}
+    name = "pycparser.c_parser.CParser._parse_translation_unit_or_empty"
+    one = {"of": "run", "features": {"n": 4000.0}, "metric": "time", "component": name, "condition": "", "message": ""}
+    text = forecast_table({"predictions": [one | cost], "per": ""}, False)
+    names = [line.split()[0] for line in text.splitlines()[2:6]]
+    assert "".join(names) == name
+    assert all(part.endswith((".", "_", "empty")) for part in names), names

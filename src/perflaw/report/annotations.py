@@ -236,7 +236,7 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
         messages: dict[str, list[str]] = {}
         for one in shown:
             mean, low, high = one["mean"], one["mean_low"], one["mean_high"]
-            name = broken(printable(one["component"]), ".", column(NAME_WIDTH))
+            name = broken(printable(one["component"]), [".", "_"], column(NAME_WIDTH))
             if one["condition"]:
                 name += f"\n [{printable(one['condition'])}]"
             bounded = low is not None and high is not None

@@ -130,7 +130,7 @@ def attached_perflaw(folder: Path, pid: int, *options: object, s: float = 0.3) -
     On a busy machine no time by the clock is long enough for a program to do something.
     """
     spools = ".perflaw/*/runs/*/spool/**/definitions"
-    before, deadline = set(folder.glob(spools)), time.monotonic() + 60  # of recorders that were killed
+    before, deadline = set(folder.glob(spools)), time.monotonic() + 180  # of recorders that were killed
     with started_perflaw(folder, "attach", pid, "--seconds", "100", *options) as recorder:
         of_other_user = (
             f"perflaw-{recorder.pid}-*/{pid}-*/definitions"  # where the spool of another user's process lies

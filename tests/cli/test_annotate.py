@@ -139,6 +139,7 @@ def test_one_run_is_said_to_be_one(perflaw):
     assert "one run" in perflaw("annotate", "--text").stdout
 
 
+@pytest.mark.slow
 def test_a_function_that_cannot_be_learnt_is_one_row_that_says_why(perflaw, known, monkeypatch):
     """The table, the document, the text, its twin and the page have all other laws, as without the failure."""
     before = laws_of(json.loads(perflaw("annotate", "--json").stdout))

@@ -9,7 +9,7 @@ import pytest
 import perflaw.api.laws
 from perflaw.api import kept
 from perflaw.record import cache
-from tests.conftest import run_perflaw
+from tests.conftest import first, run_perflaw
 
 APP = """\
 import sys
@@ -80,7 +80,7 @@ def test_another_verb_finds_them(folder, learning):
     assert learning.call_count == 2  # the prediction is at another point
 
 
-@pytest.mark.parametrize("change", ["run", "feature", "point", "metric", "options", "perflaw", "without"])
+@pytest.mark.parametrize("change", first(3, ["run", "feature", "point", "metric", "options", "perflaw", "without"]))
 def test_whatever_they_depend_on_changes_they_are_learnt_anew(folder, learning, monkeypatch, change):
     run_perflaw(folder, "annotate", "--json")
     options = {

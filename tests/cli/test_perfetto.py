@@ -248,6 +248,7 @@ def test_slices_out_of_order_and_tracks_described_late(tmp_path, query):
     assert problems(query, path.read_bytes()) == {}
 
 
+@pytest.mark.slow
 def test_an_end_with_a_name_ends_the_slice_of_that_name(tmp_path, query):
     """A slice within that has no end of its own is one that never ended here, as in all formats; there it ends with it."""
     trace = PerfettoTrace()

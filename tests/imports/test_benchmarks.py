@@ -154,6 +154,7 @@ def test_asv(asv_file):
     assert found["suite.time_plain"].features == {}
 
 
+@pytest.mark.slow
 def test_samples_of_asv_share_a_run(asv_file):
     one = by_name(asv_file, "samples")["suite.Sort.time_sort[kind=it's]"]
     assert one.response.size >= 3

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from perflaw.learn.series import Series, learn
-from tests.conftest import examples
+from tests.conftest import examples, first
 from tests.learn.law_data import TRUTHS, at_least, at_most, covered, draw, generator
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])
-@pytest.mark.parametrize("name", TRUTHS)
+@pytest.mark.parametrize("name", first(7, TRUTHS))
 def test_coverage_at_twice_the_percentile(name: str, noise: float) -> None:
     truth, _ = TRUTHS[name]
     rng = generator(30, len(name), int(noise * 100))

@@ -23,7 +23,7 @@ from perflaw.record.compiled.inject import choice
 from perflaw.record.compiled.inject.tables import ModulePatches, module_patches
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
-from tests.conftest import attach_for_a_while, attached_perflaw
+from tests.conftest import attach_for_a_while, attached_perflaw, first
 from tests.record.test_hooks import built, calls, paths
 
 RETURNING = ("fibonacci", "catcher", "thrower", "lander", "floating")
@@ -73,6 +73,7 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_program_is_recorded_again_and_again(busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
         before, mapped = code(process), []
@@ -243,7 +244,7 @@ def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_
         recorder.send_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("compiler", first(1, ["gcc", "clang"]))
 def test_a_loop_back_to_the_first_instructions_is_one_call(compiler: str, tmp_path: Path) -> None:
     """One thread is in such a loop all the time, and what it is in is left as it is; others come and go."""
     with running(built(tmp_path, "heads.c", "-O2", compiler=compiler), "serve") as process:

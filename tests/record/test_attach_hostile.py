@@ -35,6 +35,7 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["threads", pytest.param("children", marks=pytest.mark.slow)])
 def test_threads_and_children_may_begin_and_end_at_any_moment(restless: Path, tmp_path: Path, way: str) -> None:
     """Children are of fork, vfork and posix_spawn; some begin while jumps are written or taken back, and all are right."""

@@ -11,7 +11,7 @@ import pytest
 
 from perflaw.record.build import sources_folder
 from perflaw.store.experiment import Recording
-from tests.conftest import run_perflaw
+from tests.conftest import first, run_perflaw
 from tests.record.test_hooks import HOOKS, PROGRAMS, recorded
 
 SOURCE = PROGRAMS / "branching.cc"
@@ -23,7 +23,7 @@ CALLS = 24
 ARGUMENTS = ("items", "count", "which", "depth", "ns")
 
 
-@pytest.fixture(scope="module", params=BUILDS)
+@pytest.fixture(scope="module", params=first(2, BUILDS))
 def branching(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("branching") / "branching"
     command = [*request.param.split(), *FLAGS, str(SOURCE), "-o", str(program)]

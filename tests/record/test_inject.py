@@ -19,6 +19,7 @@ from perflaw.record.launch import Launch
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import Tracer, TracerChoice
 from perflaw.store.experiment import open_experiment
+from tests.conftest import first
 from tests.record.test_hooks import HOOKS, PROGRAMS, build_id_of, built, calls, opened, paths, recorded
 
 UNRECORDED = ("main", "from_nowhere", "work", "threads", "forks", "signals", "leaver", "other_stack")
@@ -279,7 +280,7 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
         chosen(tmp_path, built(tmp_path, "jumps.c", "-O1", "-static"), "auto")
 
 
-@pytest.mark.parametrize("hooks", [False, True])
+@pytest.mark.parametrize("hooks", first(1, [False, True]))
 def test_constructors_of_a_library_meet_functions_while_a_thread_does(hooks: bool, tmp_path: Path) -> None:
     """The loader holds its lock while constructors run; a new function is looked up in the loader, under no lock of ours."""
     count = 2000
@@ -352,11 +353,11 @@ def test_converters_that_the_c_library_opens_itself_are_recorded(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("how", "numbers", "ended"),
-    [
+    first(2, [
         ("deadlock", [signal.SIGTERM], signal.SIGTERM), ("read", [signal.SIGINT], signal.SIGINT),
         ("spin", [signal.SIGTERM], signal.SIGTERM), ("threads", [signal.SIGINT], signal.SIGINT),
         ("deaf", [signal.SIGTERM, signal.SIGTERM], signal.SIGKILL),
-    ],
+    ]),
 )  # fmt: skip
 def test_a_signal_to_the_recorder_ends_a_program_that_hangs(
     how: str, numbers: list[signal.Signals], ended: signal.Signals, tmp_path: Path

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.conftest import first
+
 pytestmark = pytest.mark.interpreter
 
 MANY = """
@@ -79,7 +81,7 @@ def test_many_short_threads_share_a_few_rings(both):
     assert done.recordings[0].run.lost.open_invocations == 0
 
 
-@pytest.mark.parametrize("tracer", ["native", "python"])
+@pytest.mark.parametrize("tracer", first(1, ["native", "python"]))
 def test_threads_side_by_side(both, tracer):
     calls = both(TOGETHER, tracer=tracer).calls()
     assert (calls["work"], calls["body"]) == (9_000, 8)

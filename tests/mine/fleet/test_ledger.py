@@ -97,6 +97,7 @@ def test_old_measurements_are_dropped_but_the_last_ones_of_a_function_and_never_
     ledger.close()
 
 
+@pytest.mark.slow
 def test_measurements_are_read_one_at_a_time(tmp_path):
     ledger = Ledger(str(tmp_path / "fleet.db"))
     ledger.add("shop", STUB.id, [delivery(number=number, kind=kind) for number in range(5) for kind in KINDS])

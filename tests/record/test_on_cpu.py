@@ -35,6 +35,27 @@ def test_a_thread_that_waits_for_a_cpu_does_not_run(monkeypatch, state, arrivals
         assert one.runs() is runs
 
 
+def test_counts_that_never_agreed_are_known_when_a_thread_sleeps_or_has_long_seemed_to_wait(monkeypatch):
+    now, looks = [0.0], []
+
+    def read(file: int, size: int, _: int) -> bytes:
+        return (f"1 2 {looks[0][1]}" if size == 128 else STATUS.format(looks.pop(0)[0])).encode()
+
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr(module, "_is_counted", lambda: True)
+    monkeypatch.setattr(module.os, "pread", read)
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    with closing(OnCpu(os.getpid(), threading.get_native_id())) as one:
+        looks += [("S", 8), ("R", 8), ("R", 9)]
+        assert [one.runs() for _ in range(3)] == [None, False, True]
+    with closing(OnCpu(os.getpid(), threading.get_native_id())) as one:
+        looks += [("R", 12), ("R", 12), ("R", 11)]
+        assert not one.runs()
+        now[0] += 2
+        assert one.runs()
+        assert not one.runs()
+
+
 def test_whoever_asks_runs_and_what_is_stopped_does_not():
     with closing(OnCpu(os.getpid(), threading.get_native_id())) as one:
         assert any(one.runs() for _ in range(5))  # it may leave its CPU during a look

@@ -33,7 +33,8 @@ def load_ipython_extension(shell: Any) -> None:
             experiment, features, metrics = parse_line(line)
         except UsageError as error:
             # IPython shows its own in one line, without the frames of whoever raised it.
-            raise import_module("IPython.core.error").UsageError(str(error)) from None
+            one_line = import_module("IPython.core.error").UsageError
+            raise one_line(str(error)) from None
         with (
             progress("recording"),
             record(experiment, features=features, metrics=metrics, exclude=MACHINERY) as recording,

@@ -14,7 +14,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Final
 
@@ -86,15 +86,17 @@ class NativeSampler:
         """The same by stopping threads that run."""
         stacks: Counter[_Places] = Counter()
         looks, deadline = 0, time.monotonic() + seconds
-        tasks = Path(f"/proc/{self.program.pid}/task")
-        with (Path("/proc") / str(self.program.pid) / "mem").open("rb", buffering=0) as memory:
+        tasks, threads = Path(f"/proc/{self.program.pid}/task"), dict[str, OnCpu]()
+        with (Path("/proc") / str(self.program.pid) / "mem").open("rb", buffering=0) as memory, ExitStack() as files:
             while time.monotonic() < deadline and not is_over() and tasks.exists():
                 looks += 1
                 for task in tasks.iterdir():
                     with suppress(OSError, Unusable, TargetError):  # the thread has ended
-                        with closing(OnCpu(self.program.pid, int(task.name))) as one:
-                            if not one.runs():
-                                continue
+                        if task.name not in threads:
+                            one = OnCpu(self.program.pid, int(task.name))
+                            threads[task.name] = files.enter_context(closing(one))
+                        if not threads[task.name].runs():
+                            continue
                         with stopped_thread(self.program.pid, int(task.name)) as thread:
                             place, stack = thread.place(), thread.stack_pointer()
                             words = os.pread(memory.fileno(), STACK_BYTES, stack)

@@ -29,6 +29,8 @@ from perflaw.record.attach.stopping import Unusable, stopped_thread
 from perflaw.record.compiled.dwarf import functions_at
 from perflaw.record.compiled.inject.choice import all_functions, nameless
 
+_MAX_KNOWN: Final = 256
+"""Threads whose files are kept open."""
 READ_S: Final = 0.04
 """Interval at which the kernel's samples are read."""
 INTERVAL_S: Final = 0.02
@@ -92,6 +94,9 @@ class NativeSampler:
                 looks += 1
                 for task in tasks.iterdir():
                     with suppress(OSError, Unusable, TargetError):  # the thread has ended
+                        if len(threads) == _MAX_KNOWN:  # most have ended
+                            files.pop_all().close()
+                            threads.clear()
                         if task.name not in threads:
                             one = OnCpu(self.program.pid, int(task.name))
                             threads[task.name] = files.enter_context(closing(one))

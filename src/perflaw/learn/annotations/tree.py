@@ -151,11 +151,13 @@ def _good_piecewise(
 
 
 def _explains_enough(whole: TreeNode, pieces: TreeNode) -> bool:
-    """Whether a piecewise law leaves so much less than one smooth law that it matters."""
+    """Whether a piecewise law, which is sure, differs from one smooth law by so much that it matters.
+
+    What both leave unexplained is no measure of that: the more costs scatter, the less does any law change of it.
+    """
     assert whole.residuals is not None  # it has a test
     assert pieces.residuals is not None  # it is good
-    before, left = whole.residuals.scatter, pieces.residuals.scatter
-    return bool(left**2 <= MAX_LEFT * before**2 and before**2 - left**2 >= MIN_EFFECT**2)
+    return bool(whole.residuals.scatter**2 - pieces.residuals.scatter**2 >= MIN_EFFECT**2)
 
 
 def choose_test(node: TreeNode, options: AnnotationOptions) -> ChosenTest | None:

@@ -179,6 +179,7 @@ def test_functions_that_may_be_inlined_are_known(compiler: str, tmp_path: Path) 
     for name, expected in {"merged": True, "again": True, "pointed": False}.items():
         assert named[name, "-g"] is expected, name
     assert named["pointed", "-g0"]  # its address is taken, and nothing tells what for
+    assert not named["main", "-g0"]
     assert may_be_inlined(tmp_path / "pointed.c", {})
 
 

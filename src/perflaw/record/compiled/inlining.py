@@ -24,6 +24,8 @@ _EXECUTABLE: Final = 0x4
 """SHF_EXECINSTR: a section has code."""
 _MAX_UNITS: Final = 16
 """Units of which the debug information is looked at: each takes some tenths of a second."""
+_START_BYTES: Final = 64
+"""Code of the C library where a program begins, which takes the address of ``main``."""
 _CALLS: Final = (0xE8, 0xE9)
 """Instructions that call and jump to a function, and so need its address as well."""
 
@@ -47,7 +49,8 @@ def may_be_inlined(module: Path, selected: Mapping[int, SizeAndNames]) -> bool:
             is_own = named <= place < named + size
             if is_call and is_own:
                 return True
-            if not is_call and not is_own:
+            is_start = 0 <= place - elf.file["e_entry"] < _START_BYTES
+            if not is_call and not is_own and not is_start:
                 taken[place] = names
         return bool(taken) and _are_inlined(elf, taken)
 

@@ -155,7 +155,7 @@ def test_functions_of_a_file_by_their_place(tmp_path: Path) -> None:
 
 POINTED = """
 static __attribute__((noinline)) int pointed(int n) { return n * 3; }
-static int merged(int n) { return n ^ 5; }
+static inline __attribute__((always_inline)) int merged(int n) { return n ^ 5; }
 static __attribute__((noinline)) int again(int n) { return n < 2 ? n : again(n - 1) + again(n - 2); }
 int (*volatile pointer)(int) = 0;
 int main(int count, char **words) {

@@ -83,7 +83,8 @@ def _mentions(elf: Elf, addresses: np.ndarray[tuple[int], np.dtype[np.int64]]) -
             words = np.frombuffer(code, "<i4", (len(code) - shift) // 4, shift).astype(np.int64)
             places = start + shift + 4 * np.arange(len(words))
             for named in (words + places + 4, *([words] if elf.is_at_fixed_place else [])):
-                for at in np.flatnonzero(np.isin(named, addresses)).tolist():
+                # A distance of 0 is padding in front of a function.
+                for at in np.flatnonzero(np.isin(named, addresses) & (words != 0)).tolist():
                     before = shift + 4 * at - 1
                     yield start + before, int(named[at]), before >= 0 and code[before] in _CALLS
 

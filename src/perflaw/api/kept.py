@@ -106,7 +106,7 @@ def _make_room() -> None:
     for path, about in sorted(files, key=lambda one: -one[1].st_mtime_ns):
         room -= about.st_size
         if room < 0:
-            with suppress(OSError):
+            with suppress(OSError):  # another process removed it at the same moment
                 path.unlink()
 
 

@@ -32,6 +32,7 @@ from perflaw.cli.main import main
 from perflaw.store.columns import Tables
 from perflaw.store.experiment import Recording, open_experiment
 from perflaw.store.tables import read_tables
+from tests.forked import run_forked
 
 kept.MIN_LEARNING_S = math.inf  # each test learns its laws itself
 
@@ -163,11 +164,14 @@ def run_perflaw(
     """Run ``perflaw`` in a folder; fails the test on another exit status than expected.
 
     Verbs that only read and write files run in this process, which saves starting Python and importing everything
-    again. Verbs of ``OWN_PROCESS`` run in a process of their own, and so do calls with options of :func:`subprocess.run`
-    other than ``input``.
+    again. Verbs of ``OWN_PROCESS`` run in a process of their own, a fork of one that has imported perflaw. So do calls
+    with options of :func:`subprocess.run`, but these start it anew.
     """
     words = [str(argument) for argument in arguments]
-    if options.keys() - {"input"} or OWN_PROCESS & set(words):
+    own_process = OWN_PROCESS & set(words)
+    if own_process and not options.keys() - {"timeout"}:
+        done = run_forked(Path(folder), words, **{"timeout": 280, **options})
+    elif own_process or options.keys() - {"input"}:
         command = [sys.executable, "-m", "perflaw", *words]
         options = {"cwd": folder, "timeout": 280, **options}
         if "input" not in options:

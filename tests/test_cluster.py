@@ -100,6 +100,7 @@ def test_parts_learnt_elsewhere_in_another_order_give_the_same():
     assert repr(elsewhere) == repr(here)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 def test_functions_mined_elsewhere_in_another_order_give_the_same():
     here = mine_all()

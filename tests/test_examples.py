@@ -65,6 +65,7 @@ def test_sqlite(explored):
     assert found["best"]["configuration"] in [one["configuration"] for one in found["trials"]]
 
 
+@pytest.mark.slow
 def test_page_sizes_that_sqlite_ignores_are_no_data_points(explored, tmp_path):
     found = explored("sqlite", "page-sizes.yaml")
     told = {one["configuration"]["page_size"]: one for one in found["trials"]}
@@ -75,6 +76,7 @@ def test_page_sizes_that_sqlite_ignores_are_no_data_points(explored, tmp_path):
     assert _page_size(tmp_path / "sqlite" / "work" / "trips.db") == 4096  # as before the study
 
 
+@pytest.mark.slow
 def test_flags_of_a_compiler(explored):
     found = explored("compiler", "compiler.yaml", "--trials", "4")
     for one in found["trials"]:

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import perflaw
@@ -81,6 +82,8 @@ ALLOWED = {
     "__init__": {"decorator", "listening", "api"},
     "__main__": {"cli"},
 }
+READ = (ast.Import, ast.ImportFrom, ast.Call)
+"""What the tests below read of a source."""
 TARGET = ROOT / "record" / "python" / "target"
 
 
@@ -88,8 +91,13 @@ def part(path):
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
+@cache
+def nodes(path):
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, READ)]
+
+
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -127,7 +135,7 @@ def test_what_enters_the_target_uses_the_standard_library_alone():
 
 def test_learners_open_no_files_and_only_the_command_line_prints():
     for path in SOURCES:
-        names = {node.func.id for node in ast.walk(ast.parse(path.read_text())) if _is_named_call(node)}
+        names = {node.func.id for node in nodes(path) if _is_named_call(node)}
         if part(path) == "learn":
             assert not names & {"open", "print"}, path
         if part(path) != "cli":

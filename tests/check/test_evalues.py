@@ -36,6 +36,7 @@ def test_no_alarm_at_the_border_of_what_matters():
     assert not e_bh(e, 0.01).any()
 
 
+@pytest.mark.slow
 def test_components_that_differ_in_how_much_runs_differ_raise_no_alarm():
     rng = np.random.default_rng(3)
     taus = rng.choice([0.01, 0.03, 0.2], 1000)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from perflaw.check.diffing import DiffSide, compare
 from perflaw.check.judge import judge
@@ -40,6 +41,7 @@ def assert_nothing_changed(verdicts):
     assert outcomes.count("holds") >= 0.99 * COMPONENTS
 
 
+@pytest.mark.slow
 def test_a_diff_sees_no_change_where_there_is_none():
     verdicts = compare(*sides(0.03))
     assert_nothing_changed(verdicts)

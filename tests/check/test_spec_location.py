@@ -84,6 +84,7 @@ def test_a_caller_that_is_slower_through_its_callee_is_explained(specs):
     assert next(one for one in verdicts if one.component.name == "mail.handle").follows == "mail.render"
 
 
+@pytest.mark.slow
 def test_no_alarm_in_twenty_unchanged_recordings(specs):
     for seed in range(100, 120):
         for runs in (1, 3):

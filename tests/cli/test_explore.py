@@ -17,6 +17,7 @@ from tests.explore.tiny import ONE_SHOT, left_in, write
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
+@pytest.mark.slow
 def test_a_study_from_end_to_end(perflaw, tmp_path):
     write(tmp_path, ONE_SHOT + "policy: random\ntrials: 6\n")
     done = perflaw("explore", "study.yaml", "--seed", 1, "-e", "one", "--json", "--page", "page.html")

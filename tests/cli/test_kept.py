@@ -128,6 +128,7 @@ def test_a_damaged_recording_is_told_although_its_laws_are_kept(folder):
     assert "calltree.parquet: damaged" in run_perflaw(folder, "annotate", "--json", status=2).stderr
 
 
+@pytest.mark.slow
 def test_room_is_made_for_what_is_new(folder, monkeypatch):
     run_perflaw(folder, "annotate", "--json")
     [old] = files(folder)

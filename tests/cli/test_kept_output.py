@@ -6,12 +6,15 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from perflaw.record.output_tee import FIRST, LAST
 from tests.conftest import started_perflaw
 
 QUICK = ("--tracer", "python")
 
 
+@pytest.mark.slow
 def test_output_is_kept_at_both_ends_and_seen_whole(perflaw, tmp_path):
     lines = (FIRST + LAST) // 10 + 50_000
     (tmp_path / "app.py").write_text(

@@ -99,6 +99,7 @@ def test_laws_of_other_costs_than_time(perflaw, sizes):
     assert sleep["scopes"][0]["law"]["family"] == "constant"
 
 
+@pytest.mark.slow
 def test_what_a_person_sees(perflaw, sizes, tmp_path):
     assert "cpu per run" in perflaw("annotate", "--metric", "cpu").stdout
     assert "cpu per call" in perflaw("annotate", "--metric", "cpu", "--calls").stdout

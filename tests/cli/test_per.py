@@ -191,6 +191,7 @@ def test_functions_of_the_same_name_are_told_apart(perflaw: Run, tmp_path: Path)
     assert "time in a call of f" in perflaw("annotate", "-e", "one").stdout
 
 
+@pytest.mark.slow
 def test_laws_of_observations_are_checked_and_compared(perflaw: Run, tmp_path: Path) -> None:
     """More calls within an observation are told; the same calls are not."""
     app = APP.replace("n == 3", "n < 0").replace("8, 13", "8, 13, 20, 30, 50, 80, 120, 200, 300")

@@ -93,6 +93,7 @@ def test_a_killed_recorder_is_resumed(perflaw, tmp_path, point):
     assert_exactly_the_planned_runs(tmp_path, {1: 1, 2: 1})
 
 
+@pytest.mark.slow
 def test_a_recorder_killed_from_outside_is_resumed_again_and_again(perflaw, app):
     (app / "app.py").write_text("import time, sys\ndef f(n): return n\nf(int(sys.argv[1])); time.sleep(0.2)\n")
     options = ("record", *QUICK, "--resume", "--vary", "n=1,2,3", "--repeat", "2")

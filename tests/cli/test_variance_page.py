@@ -31,6 +31,7 @@ def variance_of(page: Path) -> Any:
     return json.loads(page.read_text().split('id="data">')[1].split("</script>")[0])["variance"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("experiment")
 def test_all_recorded_metrics_stand_on_the_page(perflaw: Run, tmp_path: Path) -> None:
     perflaw("variance", "-o", "page.html", "--metric", "cpu")
@@ -43,6 +44,7 @@ def test_all_recorded_metrics_stand_on_the_page(perflaw: Run, tmp_path: Path) ->
     assert str(root["function"]) in screens[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("experiment")
 def test_the_page_opens_with_the_function_asked_for(perflaw: Run, tmp_path: Path) -> None:
     perflaw("variance", "parse", "-o", "page.html")

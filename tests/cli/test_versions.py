@@ -36,6 +36,7 @@ def edited(tmp_path, perflaw):
     return perflaw("record", "--vary", SIZES, "--", "app.py", "{n}")
 
 
+@pytest.mark.slow
 def test_laws_are_those_of_the_latest_version(edited, perflaw):
     assert "app.py changed since earlier runs of experiment default" in edited.stderr
     mean, told = calls_of_step(perflaw)

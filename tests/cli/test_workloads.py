@@ -70,6 +70,7 @@ def block_sigterm():
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 
 
+@pytest.mark.slow
 def test_a_failing_workload_is_reported_and_the_others_go_on(perflaw, app):
     done = perflaw("record", *QUICK, "--workloads", "w.toml", status=1, preexec_fn=block_sigterm)
     assert "run 0003 of bad n=13 is incomplete: exit status 1" in done.stderr

@@ -38,6 +38,7 @@ def test_what_the_target_has_is_the_setting_of_a_trial(tmp_path):
     assert {trial.configuration["n"] for trial in trials} == {100, 110, 120, 130, 140}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trials_and_another_one_others(tmp_path):
     found = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -199,6 +200,7 @@ def test_metrics_added_later_are_scored_from_what_is_kept(tmp_path):
     assert all(trial.metrics["took"] > 0 for trial in trials) and len(experiment_of(tmp_path).ids()) == 2
 
 
+@pytest.mark.slow
 def test_trials_stay_when_ranges_limits_and_metrics_change(tmp_path):
     path = write(tmp_path, ONE_SHOT.replace("9]", "4]") + "policy: grid\ntrials: 20\n")
     first = explore(path)

@@ -28,6 +28,7 @@ def tried(law, order, rng, noise=0.02):
     ]
 
 
+@pytest.mark.slow
 def test_what_is_claimed_is_true():
     """Random trials, asked at several times: where 95 % is claimed, nothing untried is better by more than 5 %."""
     claims, right = 0, 0

@@ -149,6 +149,7 @@ def test_more_overlapping_calls_than_tracks_are_refused(tmp_path):
             read_trace(tmp_path / "t.json", library).processes[0].tree(library, 1)
 
 
+@pytest.mark.slow
 def test_pieces_of_a_bomb_are_bounded(tmp_path):
     (tmp_path / "bomb").write_bytes(gzip.compress(b" " * (1 << 26)) * 17)
     with pytest.raises(ValueError, match="larger than the 1 GiB"):

@@ -59,6 +59,7 @@ def test_one_mode_has_no_border(name, n, seeds):
         assert borders_of(several(rng, y, 5), tick).size == 0
 
 
+@pytest.mark.slow
 def test_autocorrelated_durations_have_no_false_borders():
     right = wrong = undeflated = 0
     for seed in range(40):

@@ -190,6 +190,7 @@ def test_costs_are_ranked_by_the_power_law_where_no_shape_is_established():
     assert tame.predicted.mean == tame.law.predictions[0].mean == pytest.approx(5e9)
 
 
+@pytest.mark.slow
 def test_clusters_beyond_the_first_keep_a_law_for_every_feature():
     counts, names, size = planted(40, np.linspace(0.5, 1.5, 30), 0.4, 1, seed=8)
     features = {"bytes": size, "lines": size**0.5 * np.exp(0.3 * np.random.default_rng(1).standard_normal(40))}

@@ -130,6 +130,7 @@ def test_slow_calls_that_recur_periodically_are_the_programs_own():
     assert len(find_interruptions(server(at_random).tree(CPU, noise=NOISE_NS))) == 4
 
 
+@pytest.mark.slow
 def test_what_happened_once_is_left_out_where_it_is_little_of_the_program():
     tree = server([(7, 1, 50_000)], SLOW, marked=False).tree(CPU, noise=NOISE_NS)
     assert [one.excess for one in find_interruptions(tree)] == [50_000]
@@ -169,6 +170,7 @@ def test_a_slow_phase_of_the_machine_is_no_task():
     assert variance(server(seed=5, dear=phase).tree(CPU, noise=NOISE_NS)).patterns == ()
 
 
+@pytest.mark.slow
 def test_two_speeds_of_the_machine_that_change_often_are_no_task():
     dear = [request for request in range(REQUESTS) if request // 12 % 2]
     samples = server(seed=5, dear=dear).tree(CPU, noise=NOISE_NS).samples

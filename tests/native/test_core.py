@@ -133,6 +133,7 @@ def test_long_random_programs_give_what_the_twin_gives(library, tmp_path, seed, 
     assert bool(tree.folded) == bool(tree.unlinked) == (limits != USUAL)
 
 
+@pytest.mark.slow
 def test_many_callees_and_samples_give_what_the_twin_gives(library, tmp_path):
     tree = assert_parity(library, tmp_path, wide_program(seed=4, calls=20000), 4)
     assert any((OTHER, OTHER) in node.pairs for node in tree.nodes)

@@ -125,6 +125,7 @@ def test_of_many_the_longest_stay(library, tmp_path, per_round):
     assert len(kept) > 20
 
 
+@pytest.mark.slow
 def test_a_hot_callee_leaves_the_others_their_place(library, tmp_path):
     """One call in a thousand takes long: it is there with what it called, whatever else there was."""
     times = [3] * 50000

@@ -146,6 +146,7 @@ def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
     assert "words.index" in {one["component"] for one in documents}
 
 
+@pytest.mark.slow
 @pytest.mark.any_python
 def test_laws_that_are_violated_fail_the_session(suite):
     suite.joinpath("wrong.law").write_text("words.index.time(words) [ns] { LogNorm(0.001, 0.01) }\n")

@@ -21,7 +21,7 @@ from perflaw.record.attach import injection, process, stopping
 from perflaw.record.attach.session import record_running
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
-from tests.conftest import Run, attach_for_a_while, attached_perflaw, started_perflaw
+from tests.conftest import Run, attach_for_a_while, attached_perflaw, first, started_perflaw
 
 pytestmark = pytest.mark.interpreter
 
@@ -187,7 +187,7 @@ print("same" if after == before else (before, after))
 """
 
 
-@pytest.mark.parametrize("begins", ["", "import perflaw; perflaw.listen()\n"])
+@pytest.mark.parametrize("begins", first(1, ["", "import perflaw; perflaw.listen()\n"]))
 def test_a_process_executes_the_same_instructions_afterwards(tmp_path: Path, begins: str) -> None:
     """Python 3.12 itself would leave code slower that was watched for a while."""
     with running(tmp_path, begins + COMPARES_ITS_CODE) as program:
@@ -199,14 +199,14 @@ def test_a_process_executes_the_same_instructions_afterwards(tmp_path: Path, beg
 
 def test_a_process_is_recorded_again_and_again(tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
-        for _ in range(5):
+        for _ in range(3):
             attach_for_a_while(tmp_path, program.pid, s=0.03)
         assert len(list(Path(f"/proc/{program.pid}/task").iterdir())) == 3
         maps = Path(f"/proc/{program.pid}/maps").read_text()
         program.communicate("end\n", timeout=30)
     assert program.returncode == 0
     assert ".perflaw" not in maps  # neither rings nor definitions
-    assert [calls(recording)["app.leaf"] > 0 for recording in recorded(tmp_path)] == [True] * 5
+    assert [calls(recording)["app.leaf"] > 0 for recording in recorded(tmp_path)] == [True] * 3
 
 
 @pytest.mark.slow
@@ -426,7 +426,7 @@ serve()
 """
 
 
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("own", first(1, [False, True]))
 def test_greenlets_are_kept_apart_and_left_as_they_were(tmp_path: Path, own: bool) -> None:
     with running(tmp_path, GREENLETS, *["own"] * own) as program:
         for _ in range(2):

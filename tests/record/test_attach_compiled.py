@@ -121,6 +121,7 @@ def test_what_was_open_before_ends_when_it_has_returned(tmp_path: Path, compiler
     assert paths(recording) == {"/main/outer/inner/first_leaf": 1, "/main/outer/second_leaf": 1}
 
 
+@pytest.mark.slow
 def test_an_agent_of_another_build_is_left_alone(busy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(busy) as process:
         program = native_program(process.pid)
@@ -134,6 +135,7 @@ def test_an_agent_of_another_build_is_left_alone(busy: Path, tmp_path: Path, mon
     assert all(calls(recording).get("fibonacci", 0) > 0 for recording in found)
 
 
+@pytest.mark.slow
 def test_only_chosen_functions_are_changed(busy: Path, tmp_path: Path) -> None:
     with running(busy) as process:
         attach_for_a_while(tmp_path, process.pid, "--select", "floating")
@@ -244,7 +246,7 @@ def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_
         recorder.send_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("compiler", first(1, ["gcc", "clang"]))
+@pytest.mark.parametrize("compiler", first(1, first(1, ["gcc", "clang"])))
 def test_a_loop_back_to_the_first_instructions_is_one_call(compiler: str, tmp_path: Path) -> None:
     """One thread is in such a loop all the time, and what it is in is left as it is; others come and go."""
     with running(built(tmp_path, "heads.c", "-O2", compiler=compiler), "serve") as process:

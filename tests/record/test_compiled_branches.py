@@ -23,7 +23,7 @@ CALLS = 24
 ARGUMENTS = ("items", "count", "which", "depth", "ns")
 
 
-@pytest.fixture(scope="module", params=first(2, BUILDS))
+@pytest.fixture(scope="module", params=first(1, BUILDS))
 def branching(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("branching") / "branching"
     command = [*request.param.split(), *FLAGS, str(SOURCE), "-o", str(program)]

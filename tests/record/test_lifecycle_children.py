@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.conftest import first
+
 pytestmark = pytest.mark.interpreter
 
 FORK = """
@@ -150,7 +152,7 @@ def test_a_forked_child_that_reaches_its_end(both):
     assert [one.run.ended for one in done.recordings] == ["normally", "normally"]
 
 
-@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("way", first(1, ["fork", "spawn", "forkserver"]))
 def test_multiprocessing(both, way):
     done = both(POOLS, way)
     assert sum(done.calls(run).get("work", 0) for run in range(len(done.recordings))) == 60

@@ -47,6 +47,7 @@ def test_calls_of_a_function_are_observations_of_a_run(perflaw: Run, tmp_path: P
     require_laws(perflaw, tmp_path)
 
 
+@pytest.mark.slow
 def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: Path) -> None:
     program = built(tmp_path, "orders.cc", "-O1")
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as service:

@@ -113,6 +113,7 @@ def test_calls_have_their_places_and_the_growth_of_the_memory(perflaw, tmp_path)
     assert sorted(row[4] for row in tables["calltree"]) == [0, 0, 2, 2, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_function_of_a_real_package_has_its_law(perflaw, tmp_path):
     """Debian's php-parser on PHP of growing length: one method of the lexer a token, so calls follow the length."""
     (tmp_path / "app.php").write_text(

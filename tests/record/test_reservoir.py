@@ -43,6 +43,7 @@ def test_sizes():
     assert len(tables["invocations"]) <= UNIFORM + 4 * PER_STRATUM
 
 
+@pytest.mark.slow
 def test_the_uniform_part_is_uniform_over_time():
     places = np.concatenate([[row[1] for row in sample(seed)[0]["invocations"] if row[9] >= 0] for seed in range(5)])
     assert stats.kstest(places / CALLS, "uniform").pvalue > 1e-3

@@ -33,6 +33,7 @@ for i in range({CALLS}):
 """Reading three objects takes a multiple of an empty call."""
 
 
+@pytest.mark.slow
 def test_samples_that_became_smaller_are_random(recorded, tmp_path):
     (tmp_path / "app.py").write_text(PROGRAM)
     [recording] = recorded("--select", "*", "--", "app.py")

@@ -101,6 +101,7 @@ def test_each_start_has_its_own_selection_and_sees_threads_that_run_already(tmp_
     assert found == [{"app.first": 200}, {"app.second": 200}, {"app.first": 200, "app.work": 2}, {"app.first": 200}]
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_over_a_hundred_recordings(tmp_path):
     sizes = run(tmp_path, ["app.*"] * 100)
     assert sizes[-1] - sizes[20] < 1024

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from perflaw.report.documents import annotate_document
 from perflaw.report.page.page import Page, as_json, page_data, render
 from perflaw.types import Annotation, Component, Metric
@@ -152,6 +154,7 @@ def test_edges_are_documents_too() -> None:
     json.dumps(shown, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_the_first_hundred_keep_all_points_and_no_page_drowns_in_them() -> None:
     packed = page_data(page(factory.many(300, size=500)))["annotations"]
     top, last = chart_of(packed[99])["chart"], chart_of(packed[100])["chart"]
@@ -160,6 +163,7 @@ def test_the_first_hundred_keep_all_points_and_no_page_drowns_in_them() -> None:
     assert set(last["run"]) == set(range(9))
 
 
+@pytest.mark.slow
 def test_five_hundred_components_with_full_charts_stay_under_three_megabytes() -> None:
     assert len(render(page(factory.many(500, size=400))).encode()) < 3_000_000
 

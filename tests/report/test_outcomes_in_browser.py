@@ -80,6 +80,7 @@ def test_a_component_of_the_forest_is_a_way_to_its_evidence(checked: Shown) -> N
     assert not checked.tab.query_selector("#forest button:has-text('gone.function')")
 
 
+@pytest.mark.slow
 def test_diff_draws_the_old_law_with_the_new_one(changed: Shown) -> None:
     old, new = changed.trace("old law"), changed.trace("law")
     assert old["dash"] == "dash"

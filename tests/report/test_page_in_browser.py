@@ -183,6 +183,7 @@ def test_two_thousand_components_open_and_sort(browser: Browser, tmp_path: Path)
     shown.tab.close()
 
 
+@pytest.mark.slow
 def test_whole_runs_and_what_is_no_function_stand_below_the_table(browser: Browser, tmp_path: Path) -> None:
     law = factory.quadratic().scopes[0].law
     at = dict.fromkeys(law.features, 100.0)
@@ -208,6 +209,7 @@ def test_whole_runs_and_what_is_no_function_stand_below_the_table(browser: Brows
     without.tab.close()
 
 
+@pytest.mark.slow
 def test_a_function_called_once_a_run_costs_what_the_run_does_in_it(browser: Browser, tmp_path: Path) -> None:
     law = factory.quadratic().scopes[0].law
     [name] = law.features

@@ -41,6 +41,7 @@ def drawn(shown: Page) -> dict[str, NamedPlot]:
     return found
 
 
+@pytest.mark.slow
 def test_every_view_with_plots_is_drawn(drawn: dict[str, NamedPlot]) -> None:
     for name, told in {
         "law_index.build": "index.build: time",

@@ -203,6 +203,7 @@ def test_colours_follow_the_choice(shown: Shown) -> None:
     assert shown.tab.evaluate(background) == "rgb(255, 255, 255)"
 
 
+@pytest.mark.slow
 def test_intervals_come_from_the_learner_s_curve(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
     shown = Shown(browser, tmp_path_factory.mktemp("page") / "one.html", [factory.linear()])
     shown.tab.wait_for_function(DRAWN)

@@ -238,6 +238,7 @@ def test_fifteen_hundred_clusters_open(browser: Browser, tmp_path: Path) -> None
     page.close()
 
 
+@pytest.mark.slow
 def test_in_the_papers_reading_power_laws_predict(browser: Browser, tmp_path: Path) -> None:
     view = replace(trends_factory.bubble(), paper=True)
     page = Trends(browser, tmp_path / "paper.html", [], "#size.n=1000", trend=view)

@@ -209,6 +209,7 @@ def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
     page.close()
 
 
+@pytest.mark.slow
 def test_what_changed_stands_below_the_patterns_and_leads_to_them(browser: Browser, tmp_path: Path) -> None:
     made = Patterns(browser, tmp_path / "since.html", [], variance=variance_factory.since())
     made.metric("CPU time")

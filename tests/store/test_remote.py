@@ -123,6 +123,7 @@ def test_what_is_pushed_to_s3_is_read_and_pulled_elsewhere(web, s3, tmp_path, mo
     assert "pulled 0 runs, 4 more are here already" in run_perflaw(elsewhere, "pull", s3, "web").stderr
 
 
+@pytest.mark.slow
 def test_programs_read_what_was_pushed(web, s3, tmp_path, monkeypatch):
     """The Python API, in a folder that has no recordings of its own."""
     monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "cache"))
@@ -309,6 +310,7 @@ def test_pushers_at_once_give_every_run_a_number_of_its_own(place, web, tmp_path
     assert there(open_store(url), tmp_path / "cache") == sorted(contents(web) + contents(other))
 
 
+@pytest.mark.slow
 def test_a_number_that_another_pusher_took_meanwhile_is_left_to_it(web, s3, tmp_path, monkeypatch):
     store, other = open_store(s3), Experiment("web", tmp_path / "other/web")
     shutil.copytree(web.folder, other.folder)

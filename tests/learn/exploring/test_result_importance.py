@@ -40,6 +40,7 @@ def test_a_full_grid_is_exact(truth):
     assert truth["page_size", "cache"].share > 0.3  # the planted interaction
 
 
+@pytest.mark.slow
 def test_forty_of_256_trials_show_the_interaction(truth):
     found, whole = shares(made.trials(made.sample(made.space(), 40)))
     assert not whole.exact

@@ -116,6 +116,7 @@ def test_measurements_are_read_one_at_a_time(tmp_path):
     ledger.close()
 
 
+@pytest.mark.slow
 def test_a_controller_keeps_no_more_objects_however_much_is_measured(tmp_path):
     """Memory of a controller is that of what it knows of functions, and not of what was measured of them."""
     ledger = Ledger(str(tmp_path / "fleet.db"))

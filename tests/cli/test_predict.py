@@ -109,3 +109,63 @@ def test_bad_laws(predict, tmp_path):
     assert "no such law file" in predict("nothing.law", "n=3", status=2).stderr
     (tmp_path / "two.law").write_text("f.time(n, m) { Norm(n*m, 1) }")
     assert "depend on m, n" in predict(tmp_path / "two.law", "n=3", status=2).stderr
+
+
+@pytest.fixture
+def with_own_n(tmp_path):
+    """Laws of a program whose function ``digits`` has an ``n`` of its own, while ``main`` has that of the run."""
+    law = {
+        "expression": "Norm(5*n, 1)",
+        "range": {"n": [1, 20]},
+        "features": ["n"],
+        "reason": "",
+        "predictions": [],
+        "verdict": "law",
+    }
+    of_runs = {**law, "expression": "Norm(700*n, 1)", "range": {"n": [100, 800]}}
+    common = {"metric": "time", "unit": "ns", "file": "app.py", "line": 1, "features": ["n"], "check": None}
+    scope = {"condition": "", "probability": 1.0, "law": law}
+    annotations = [
+        {"component": f"app.{name}", "scopes": [scope], "run_law": of_runs, "own_features": own, **common}
+        for name, own in (("digits", ["n"]), ("main", []))
+    ]
+    file = tmp_path / "own.law.json"
+    file.write_text(
+        json.dumps({"schema": "perflaw.annotate/1", "runs": [], "program": None, "annotations": annotations})
+    )
+    return file
+
+
+def test_the_name_of_a_runs_feature_leaves_a_functions_own_parameter_of_the_name(predict, with_own_n):
+    done = predict(with_own_n, "n=4000", "--json")
+    assert {name: one["mean"] for name, one in predictions(done, "run").items()} == {
+        "app.digits": 2_800_000,
+        "app.main": 2_800_000,
+    }
+    calls = predictions(done, "call")
+    assert calls["app.main"]["mean"] == 20_000
+    assert (calls["app.digits"]["mean"], calls["app.digits"]["features"]) == (None, {})
+    text = predict(with_own_n, "n=4000").stdout
+    assert "one call of app.digits: n of a call is not that of the run: FUNCTION.n=… sets it" in " ".join(text.split())
+    assert "no answer" not in text
+
+
+@pytest.mark.parametrize("name", ["digits.n", "app.digits.n"])
+def test_a_functions_own_parameter_is_set_by_its_name(predict, with_own_n, name):
+    done = predict(with_own_n, "n=4000", f"{name}=10", "--json")
+    digits = predictions(done, "call")["app.digits"]
+    assert (digits["mean"], digits["features"]) == (50, {"app.digits.n": 10})
+    assert predictions(done, "run")["app.digits"]["mean"] == 2_800_000
+    alone = predictions(predict(with_own_n, f"{name}=10", "--json"), "call")
+    assert alone["app.digits"]["mean"] == 50
+    assert alone["app.main"]["message"] == "not asked: its law needs n"
+
+
+def test_a_name_that_is_no_function_or_several_is_refused(predict, with_own_n):
+    assert "has no feature 'igits.n'" in predict(with_own_n, "igits.n=10", status=2).stderr
+    document = json.loads(with_own_n.read_text())
+    document["annotations"][1]["component"] = "other.digits"
+    with_own_n.write_text(json.dumps(document))
+    ambiguous = predict(with_own_n, "digits.n=10", status=2).stderr
+    assert "digits.n=… is ambiguous" in ambiguous
+    assert "app.digits.n, other.digits.n" in ambiguous

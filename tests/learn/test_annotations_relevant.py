@@ -155,3 +155,18 @@ def test_a_number_of_runs_that_a_person_varies_is_a_law_if_it_explains_much(rng)
     made = numbered(rng, 20, lambda i: i, "seed")
     varied = tuple(replace(one, run=replace(one.run, configuration={"seed": "1"})) for one in made.runs)
     assert one_law(learn_one(replace(made, runs=varied))) == {"seed"}
+
+
+def test_a_feature_of_calls_that_differs_from_that_of_the_run_is_their_own(rng):
+    """Of ``n`` the runs say how large they are; a function may be called with that number or with others."""
+    sizes = np.repeat([10.0, 100.0, 1000.0], 20)
+    runs = [run(i + 1, {"n": size}) for i, size in enumerate((10.0, 100.0, 1000.0))]
+    costs = tuple(RunCost(one, 20, 20_000, 0, 20_000) for one in runs)
+    y = 1000.0 * np.exp(0.05 * rng.normal(size=sizes.size))
+    numbers = np.repeat([one.id for one in runs], 20)
+    given = {"n": sizes, "k": sizes}
+    assert learn_one(replace(evidence(y, given, run=numbers), runs=costs)).own_features == ()
+    partly = np.where(np.arange(sizes.size) % 20 == 3, np.nan, sizes)
+    assert learn_one(replace(evidence(y, {"n": partly}, run=numbers), runs=costs)).own_features == ()
+    partly[7] = 3.0
+    assert learn_one(replace(evidence(y, {"n": partly}, run=numbers), runs=costs)).own_features == ("n",)

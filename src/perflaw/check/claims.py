@@ -90,6 +90,11 @@ class Claim:
         """Features its conditions and distributions use."""
         return frozenset(name for one in self.clauses for name in clause_names(one))
 
+    @property
+    def own_names(self) -> frozenset[str]:
+        """Features of its calls that runs have under the same name, with other values; none are known of text alone."""
+        return frozenset((self.document or {}).get("own_features", ()))
+
     def condition(self, number: int) -> str:
         """Condition of a clause as text; empty for everywhere."""
         condition = self.clauses[number].condition

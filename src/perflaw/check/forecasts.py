@@ -6,7 +6,8 @@ bound of theirs); between and beyond, the logarithm of the relative width grows 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import exp, log
 from typing import Any, Literal
 
@@ -31,14 +32,31 @@ MISFIT = 0.01
 """p of the lack-of-fit test below which a law's shape is doubtful."""
 
 
-def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A point at which laws are asked."""
+
+    features: Point
+    """Features of runs, and of calls of all functions whose feature of the name is not one of their own."""
+    of_calls: Mapping[str, Point] = field(default_factory=dict)
+    """Component → features of its calls."""
+
+    def of_call(self, claim: Claim) -> dict[str, float]:
+        """The values of the features of a claim's calls."""
+        shared = {name: value for name, value in self.features.items() if name not in claim.own_names}
+        return {**shared, **self.of_calls.get(claim.component, {})}
+
+
+def forecast(claims: Sequence[Claim], questions: Sequence[Question]) -> list[Forecast]:
     """Forecasts of all laws that depend on features of the points alone, point by point.
 
     At each point whole runs come before single calls, and the largest cost first. A function without one is among them,
-    last and with the reason: its law was not learnt, or depends on features that the point does not name.
+    last and with the reason: its law was not learnt, or depends on features that the point does not name. The law of a
+    call that has a feature of the run's name as its own is not answered by that of the run.
     """
     forecasts: list[Forecast] = []
-    for point in points:
+    for question in questions:
+        point = question.features
         here: list[Forecast] = []
         unanswered: list[Forecast] = []
         for claim in claims:
@@ -52,13 +70,21 @@ def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]
                 here.append(_forecast(claim_of_document({**document, "scopes": [scope], "check": None}), point, "run"))
             reasons = (scope["law"]["reason"] for scope in document.get("scopes", ()))
             failure = next((reason for reason in reasons if reason.startswith("not learnt")), "")
-            of_call = not failure and claim.names <= point.keys() and bool(claim.names or not about_runs)
+            given = question.of_call(claim)
+            constant = bool(given) and not about_runs
+            of_call = not failure and claim.names <= given.keys() and bool(claim.names or constant)
             if of_call:
-                here.append(_forecast(claim, point, "call"))
-            if not of_run and not of_call:
-                needed = claim.names or set(run_law["features"] if run_law else ())
-                missing = ", ".join(sorted(needed - point.keys()))
-                message = failure or f"{NOT_ASKED}: its law needs {missing}"
+                own = question.of_calls.get(claim.component, {})
+                here.append(_forecast(claim, given, "call", own))
+            needed = (claim.names or set(run_law["features"] if run_law else ())) - given.keys()
+            own_only = (claim.names - given.keys()) & point.keys()  # the point names them, but means those of the run
+            mistaken = not failure and bool(own_only) and own_only == claim.names - given.keys()
+            if not of_call and (not of_run or mistaken):
+                missing = f"its law needs {', '.join(sorted(needed))}" if needed else "its law is a constant"
+                message = failure or f"{NOT_ASKED}: {missing}"
+                if mistaken:
+                    name = min(own_only)
+                    message = f"{name} of a call is not that of the run: FUNCTION.{name}=… sets it"
                 component = Component(claim.component, document.get("file", ""), document.get("line", 0))
                 none = (None,) * 5
                 unanswered.append(Forecast(component, claim.metric, "call", {}, *none, "", False, message))
@@ -67,11 +93,13 @@ def forecast(claims: Sequence[Claim], points: Sequence[Point]) -> list[Forecast]
     return forecasts
 
 
-def _forecast(claim: Claim, point: Point, of: Literal["run", "call"]) -> Forecast:
+def _forecast(claim: Claim, point: Point, of: Literal["run", "call"], own: Collection[str] = ()) -> Forecast:
+    """A law's forecast; the ``own`` features are told with the function's name."""
     document = claim.document or {}
     component = Component(claim.component, document.get("file", ""), document.get("line", 0))
     # A constant law is asked at the whole point.
-    features = {name: value for name, value in point.items() if name in claim.names} or dict(point)
+    asked = {name: value for name, value in point.items() if name in claim.names} or point
+    features = {f"{claim.component}.{name}" if name in own else name: value for name, value in asked.items()}
 
     def refuse(reason: str) -> Forecast:
         none = (None, None, None, None, None)

@@ -26,12 +26,16 @@ def command(experiment: str, metric: str, every: bool, as_json: bool, words: tup
 
     Without LAWS, the laws are those of the experiment that -e names.
 
+    A name is a feature of runs and of calls. A function's own parameter may have the name of a feature of the runs: then
+    n=1e6 sets that of the run, and FUNCTION.n=30 that of the function's calls.
+
     The first interval is that of the expected cost, the second that of one new run or call. Intervals widen outside the
     range of the data; a law of uncertain shape makes no prediction there.
 
     \b
     perflaw predict -e nightly n=1e6 --metric cpu
     perflaw predict perf.law n=1e5 n=1e6
+    perflaw predict perf.law n=1e6 handle.n=30
     """
     from perflaw.api.predictions import predict_costs
     from perflaw.report.annotations import forecast_table

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from perflaw.api.laws import LoadedLaws, load_laws
-from perflaw.check.forecasts import forecast
+from perflaw.check.forecasts import Question, forecast
 from perflaw.laws.printing import show
 from perflaw.laws.tree import Clause
 from perflaw.report.annotations import SMALL_SHARE
@@ -64,7 +64,7 @@ class FunctionLaw:
 
     def cost(self, at: Point) -> Forecast | None:
         """Its cost at a point, of a run where the law is one of runs; None where the law says nothing there."""
-        answers = [one for one in forecast([self.claim], [at]) if one.mean is not None]
+        answers = [one for one in forecast([self.claim], [Question(at)]) if one.mean is not None]
         per = self.shown["per"]
         return next((one for one in answers if one.of == per), None) or next(iter(answers), None)
 

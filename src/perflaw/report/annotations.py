@@ -216,7 +216,7 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
     """Forecasts, a table a point, whole runs before single calls.
 
     Costs that are small beside the largest are counted and not listed, unless ``every`` forecast is asked for.
-    Functions without a forecast are named below, with the reason.
+    Functions without a forecast, or with none of a call, are named below with the reason.
     """
     from perflaw.types import NOT_ASKED
 
@@ -255,6 +255,13 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
         ]
         texts.append(f"{printable(point)}\n{table}{more}{wrapped(notes)}")
     unanswered = {one["component"]: one["message"] for one in forecasts if not one["features"]}
+    answered_of_runs: dict[str, list[str]] = {}
+    for name in dict.fromkeys(one["component"] for one in forecasts if one["of"] == "run"):
+        if name in unanswered:
+            answered_of_runs.setdefault(unanswered.pop(name), []).append(name)
+    if answered_of_runs:
+        lists = {message: ", ".join(names) if every else _some(names) for message, names in answered_of_runs.items()}
+        texts.append(wrapped(f"one call of {names}: {message}" for message, names in lists.items()))
     if unanswered:
         reasons: dict[str, list[str]] = {}
         for name, message in unanswered.items():

@@ -212,6 +212,8 @@ class Annotation:
     """What was selected for its laws: ``noise removed``, ``main trend``; empty where all records count."""
     breakpoints: tuple[Breakpoint, ...] = field(default=(), metadata=OMITTED)
     """Where the regimes of a piecewise law part its scopes, with their intervals."""
+    own_features: tuple[str, ...] = ()
+    """Features of its calls that have the name, but not always the value, of a feature of the run."""
 
     @property
     def called_once(self) -> bool:

@@ -15,7 +15,7 @@ from perflaw.learn.annotations.options import AnnotationOptions, ignore
 from perflaw.learn.annotations.records import RecordTable, record_table, representative
 from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_scopes
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
-from perflaw.learn.cells import Array, Cells, make_cells
+from perflaw.learn.cells import Array, Cells, make_cells, run_features
 from perflaw.learn.plausibility import without_run_numbers
 from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.program.terms import BEYOND
@@ -188,15 +188,16 @@ def _annotation(
     run_law = run_laws.of(place) if run_laws and place is not None else None
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)
-    run_features = [name for cost in evidence.runs for name in cost.run.features]
+    names_of_runs = [name for cost in evidence.runs for name in cost.run.features]
     calls, counted = sum(cost.calls for cost in evidence.runs), sum(cost.counted for cost in evidence.runs)
     share, self_share = total / whole, self_total / whole
     if run_laws and place is not None and run_laws.model.costs.per:
         share, self_share = run_laws.share(place)
     shown, marks, breakpoints = scopes.scopes, scopes.marks, tuple[Breakpoint, ...]()
+    own = own_features(evidence)
     if run_laws and place is not None and run_law and is_called_once(evidence, shown, run_laws.model):
         # Its one call costs what the run does in it: the law that predicts runs is the law of its calls.
-        shown, marks = (Scope(None, 1.0, run_law),), ()
+        shown, marks, own = (Scope(None, 1.0, run_law),), (), ()
         curves = run_laws.curves(place, run_law, CURVE_POINTS)
         points = points_of_runs(root.cells, evidence, run_law)
     else:
@@ -213,7 +214,7 @@ def _annotation(
     return Annotation(
         component=evidence.component,
         metric=options.metric,
-        features=tuple(dict.fromkeys([*evidence.features, *run_features])),
+        features=tuple(dict.fromkeys([*evidence.features, *names_of_runs])),
         scopes=shown,
         calls=calls,
         total=total,
@@ -225,6 +226,17 @@ def _annotation(
         points=points,
         marks=(*marks, *[f"{calls - counted:,} of {calls:,} calls timed"] * bool(counted)),
         breakpoints=breakpoints,
+        own_features=own,
+    )
+
+
+def own_features(evidence: Evidence) -> tuple[str, ...]:
+    """Features of the calls that have the name of a feature of the runs, and in some call another value than it."""
+    of_runs = run_features(evidence)
+    return tuple(
+        name
+        for name, values in evidence.features.items()
+        if name in of_runs and bool((np.abs(values - of_runs[name]) > 0).any())  # missing values do not count
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import stdtr
 
 from perflaw.check.unit_costs import compare_units
-from tests.conftest import examples
+from tests.conftest import examples, first
 
 SIZES, FUNCTIONS = 5, 40
 
@@ -58,11 +58,14 @@ def test_thirty_percent_stand_out_of_lumps():
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        {"noise": 0.01},
-        {"noise": 0.05, "speeds": 0.3, "phase": 0.3, "tracer": 10.0},
-        {"noise": 0.1, "speeds": 0.3, "lumps": 0.02},
-    ],
+    first(
+        4,
+        [
+            {"noise": 0.01},
+            {"noise": 0.05, "speeds": 0.3, "phase": 0.3, "tracer": 10.0},
+            {"noise": 0.1, "speeds": 0.3, "lumps": 0.02},
+        ],
+    ),
 )
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (2, 2), (3, 1)])
 def test_unchanged_functions_rarely_seem_changed(kind, old, new):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.conftest import PROGRAMS
+from tests.conftest import PROGRAMS, first
 
 pytestmark = pytest.mark.interpreter
 
@@ -47,16 +47,19 @@ def test_the_targets_own_sitecustomize_runs(perflaw, tmp_path):
 
 @pytest.mark.parametrize(
     "ending",
-    [
-        "raise ValueError('no')",
-        "sys.exit('message')",
-        "sys.exit(7)",
-        "import threading; threading.Thread(target=lambda: 1 / 0).start()",
-        "import warnings; warnings.warn('old')",
-        "import atexit; atexit.register(print, 'bye'); exit(3)",
-        "import subprocess; print(subprocess.run([sys.executable, '-c', 'import sys; print(list(sys.modules)[-1])'],"
-        " capture_output=True).stdout)",
-    ],
+    first(
+        4,
+        [
+            "raise ValueError('no')",
+            "sys.exit('message')",
+            "sys.exit(7)",
+            "import threading; threading.Thread(target=lambda: 1 / 0).start()",
+            "import warnings; warnings.warn('old')",
+            "import atexit; atexit.register(print, 'bye'); exit(3)",
+            "import subprocess; print(subprocess.run([sys.executable, '-c', 'import sys; print(list(sys.modules)[-1])'],"
+            " capture_output=True).stdout)",
+        ],
+    ),
 )
 def test_endings(perflaw, tmp_path, ending):
     (tmp_path / "app.py").write_text(f"import sys\nprint('begun')\n{ending}\n")

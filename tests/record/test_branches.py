@@ -13,6 +13,7 @@ import pytest
 from perflaw.errors import TargetError
 from perflaw.record.settings import require_collectable
 from perflaw.store.evidence import gather
+from tests.conftest import first
 from tests.record.branch_oracle import SMALL, expected, program
 
 pytestmark = pytest.mark.interpreter
@@ -221,7 +222,7 @@ print(f(4), flush=True)
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("name", first(3, HOSTILE))
 def test_the_program_does_not_notice(perflaw, tmp_path, name):
     (tmp_path / "app.py").write_text(HOSTILE[name])
     plain = perflaw("record", "-e", "plain", "--", sys.executable, "app.py")

@@ -10,6 +10,7 @@ import pytest
 
 from perflaw.errors import TargetError
 from perflaw.record.launch import understand
+from tests.conftest import first
 
 pytestmark = pytest.mark.interpreter
 
@@ -32,19 +33,22 @@ def app(tmp_path):
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [
-        (["app.py", "5"], "app.f"),
-        (["./app.py", "5"], "app.f"),
-        (["-m", "app", "5"], "app.f"),
-        (["-m", "pack", "5"], "pack.f"),
-        (["pack", "5"], "pack.f"),
-        ([sys.executable, "app.py", "5"], "app.f"),
-        ([sys.executable, "-X", "utf8", "-W", "ignore", "-u", "app.py", "5"], "app.f"),
-        ([sys.executable, "-um", "pack", "5"], "pack.f"),
-        ([sys.executable, "-c", APP, "5"], "__main__.f"),
-        (["./tool", "5"], "tool.f"),
-        (["./long", "5"], "long.f"),
-    ],
+    first(
+        6,
+        [
+            (["app.py", "5"], "app.f"),
+            (["./app.py", "5"], "app.f"),
+            (["-m", "app", "5"], "app.f"),
+            (["-m", "pack", "5"], "pack.f"),
+            (["pack", "5"], "pack.f"),
+            ([sys.executable, "app.py", "5"], "app.f"),
+            ([sys.executable, "-X", "utf8", "-W", "ignore", "-u", "app.py", "5"], "app.f"),
+            ([sys.executable, "-um", "pack", "5"], "pack.f"),
+            ([sys.executable, "-c", APP, "5"], "__main__.f"),
+            (["./tool", "5"], "tool.f"),
+            (["./long", "5"], "long.f"),
+        ],
+    ),
 )
 def test_forms(perflaw, app, command, name):
     done = perflaw("record", "--", *command)

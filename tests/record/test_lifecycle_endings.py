@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.conftest import first
+
 pytestmark = pytest.mark.interpreter
 
 HEAD = "import atexit, ctypes, os, signal, sys, threading, time\ndef step(): pass\nfor _ in range(1000): step()\n"
@@ -49,7 +51,7 @@ open('counts', 'w').write(f'{count} {x}')
 """
 
 
-@pytest.mark.parametrize("name", ENDINGS)
+@pytest.mark.parametrize("name", first(6, ENDINGS))
 def test_endings(both, name):
     program, status, ended = ENDINGS[name]
     done = both(f"{HEAD}{program}end()\n")

@@ -4,6 +4,8 @@ import sys
 
 import pytest
 
+from tests.conftest import first
+
 pytestmark = pytest.mark.interpreter
 
 TAKES_AWAY = """
@@ -153,7 +155,7 @@ def test_subinterpreters_are_told_in_pure_python(both):
     assert both(SUBINTERPRETERS, tracer="python").recordings[0].run.lost.subinterpreters == 1
 
 
-@pytest.mark.parametrize("program", [DEBUG_MODE, THROWN, FRAMES], ids=["debug mode", "thrown", "frames"])
+@pytest.mark.parametrize("program", first(3, [DEBUG_MODE, THROWN, FRAMES]), ids=["debug mode", "thrown", "frames"])
 @pytest.mark.parametrize("python", [(), ("-X", "dev")], ids=["plain", "dev"])
 def test_nothing_shows(both, program, python):
     both(program, python=python)

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from perflaw.store.counts import read_counts
+from tests.conftest import first
 from tests.record.both_ways import run_both_ways
 
 pytestmark = pytest.mark.interpreter
@@ -125,7 +126,7 @@ if sys.version_info >= (3, 12):
 CORES = ["ctrace", "pytrace", *(["sysmon"] if sys.version_info >= (3, 12) else [])]
 
 
-@pytest.mark.parametrize("core", CORES)
+@pytest.mark.parametrize("core", first(1, CORES))
 def test_coverage_sees_the_same_lines(both, tmp_path, core, monkeypatch):
     monkeypatch.setenv("COVERAGE_CORE", core)
     (tmp_path / "covered.py").write_text(COVERED)

@@ -98,7 +98,9 @@ def compiled_heads(folder: Path, compiler: str, *flags: str) -> Path:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(
-    "flags", first(1, [(), ("-no-pie", "-fno-pie"), ("-fcf-protection=full",)]), ids=["pie", "no-pie", "endbr"]
+    "flags",
+    first(1, map(pytest.param, [(), ("-no-pie", "-fno-pie"), ("-fcf-protection=full",)])),
+    ids=["pie", "no-pie", "endbr"],
 )
 def test_a_loop_back_to_the_first_instructions_is_one_call(
     compiler: str, flags: tuple[str, ...], tmp_path: Path

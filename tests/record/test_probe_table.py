@@ -32,7 +32,7 @@ NAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("build", first(6, BUILDS.values()), ids=BUILDS)
+@pytest.mark.parametrize("build", first(6, map(pytest.param, BUILDS.values())), ids=BUILDS)
 def test_all_of_them(build, tmp_path):
     [area], _ = run(built("table.c", *build), 10, folder=tmp_path / "areas")
     assert area.probes() == {**NAMES, 1023: (NAMES[1023][0][:47], "")}, "those as well that were never executed"

@@ -31,7 +31,7 @@ def test_libraries_share_the_area_of_their_process(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "flags", first(1, [("-O0",), ("-O2", "-flto"), ("-O1", "-g", "-fsanitize=thread")]), ids=" ".join
+    "flags", first(1, map(pytest.param, [("-O0",), ("-O2", "-flto"), ("-O1", "-g", "-fsanitize=thread")])), ids=" ".join
 )
 def test_c_and_cxx_in_one_program(flags, tmp_path):
     """Templates, inline functions, static objects: one set of rings, whatever is put together how."""

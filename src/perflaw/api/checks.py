@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from perflaw.store.experiment import Recording
     from perflaw.types import CheckVerdict, Evidence
 
+LONG_S: float = 10.0
+"""Time that learning the laws takes from which on a file is recommended."""
+
 
 def check_recordings(
     laws: str, experiment: str, runs: tuple[str, ...], metric: str, options: CheckOptions
@@ -40,6 +43,11 @@ def check_recordings(
             verdicts = check_laws(loaded.claims, evidence, options, loaded.program, new_program)
     if loaded.note:
         notice(loaded.note)
+    if loaded.learning_s >= LONG_S:
+        notice(
+            f"learning the laws of {laws} took {loaded.learning_s:.0f} s: perflaw annotate -e {laws} -o perf.law keeps them "
+            f"in a file, which perflaw check perf.law reads at once"
+        )
     return list(verdicts), recordings, left_out
 
 

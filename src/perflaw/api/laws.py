@@ -29,7 +29,7 @@ DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowE
 WRITE_LAWS = "perflaw annotate -o perf.law"
 MODEL, READ = 0.3, 0.2
 """Parts of the work: the cost model of the program, and reading the evidence for the laws."""
-BESIDE_CALLS: Final = 0.3
+BESIDE_CALLS: Final = 0.45
 """What these parts shrink to where laws of single calls are learnt, which take most of the time."""
 
 
@@ -80,6 +80,8 @@ class LoadedLaws:
     """Calls and unit costs of the program's runs; None for text alone and for twins without them."""
     per: str = ""
     """The function of which each call takes the place of a run (``--per``); empty: laws are those of runs."""
+    learning_s: float = 0.0
+    """Seconds that learning them from an experiment took; little where they were kept."""
 
 
 def learn_experiment(
@@ -142,7 +144,7 @@ def _learn(
 
         share = BESIDE_CALLS if calls else 1.0
         costs = read_program(recordings, metric)
-        show(0.5 * MODEL * share)
+        show(0.3 * MODEL * share)
         # None of the recordings may be complete.
         model = learn_program(costs, tuple(at or ())) if costs.runs else None
         run_laws = RunLaws(model, at) if model else None
@@ -242,11 +244,13 @@ def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping
     from perflaw.check.program_summary import summarize
     from perflaw.store.evidence import by_key
 
+    begun = time.monotonic()
     learnt = learn_experiment(name, (), at, metric, without=without)
+    learning_s = time.monotonic() - begun
     evidence = by_key(learnt.evidence, learnt.metric)
     document = twin_document(learnt.document(at), learnt.annotations, learnt.recordings, evidence)
     loaded = _from_document(name, document, learnt.annotations)
-    return replace(loaded, evidence=evidence, program=summarize(learnt.costs))
+    return replace(loaded, evidence=evidence, program=summarize(learnt.costs), learning_s=learning_s)
 
 
 def _runs(document: Document) -> frozenset[tuple[str, str]]:
@@ -330,10 +334,12 @@ def twin_document(
 
     # Of several components of one name that of the largest share, as in the law file.
     first: dict[tuple[str, str], Document] = {}
-    for annotation, content in zip(annotations, document["annotations"], strict=True):
-        key = (annotation.component.name, annotation.metric.name)
-        if key not in first:
-            first[key] = {**content, **support(annotation, evidence)}
+    with progress("summarizing what the laws were learnt from") as show:
+        for number, (annotation, content) in enumerate(zip(annotations, document["annotations"], strict=True)):
+            key = (annotation.component.name, annotation.metric.name)
+            if key not in first:
+                first[key] = {**content, **support(annotation, evidence)}
+            show((number + 1) / len(annotations))
     runs = zip(document["runs"], recordings, strict=True)
     summary = summarize(costs) if costs is not None else None
     return {

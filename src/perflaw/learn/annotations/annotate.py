@@ -21,7 +21,7 @@ from perflaw.learn.program import CostModel, RunLaws
 from perflaw.learn.program.terms import BEYOND
 from perflaw.learn.series import learn
 from perflaw.learn.series.series import evenly
-from perflaw.parts import are_here, in_parts
+from perflaw.parts import are_here, in_parts, step_of
 from perflaw.types import Annotation, Breakpoint, Evidence, Law, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
@@ -36,8 +36,9 @@ COSTLIEST: Final = 60
 """Number of the costliest components in which they are looked for, whatever their share."""
 PART: Final = 64
 """Components that are learnt together."""
-FIRST_LAWS, TREES = 0.4, 0.8
-"""Part of the work that is done when all components have one law, and when these are split."""
+CELLS, FIRST_LAWS, TREES, WORTH = 0.07, 0.42, 0.8, 0.97
+"""Part of the work that is done when records are cells, when all components have one law, when these are split, and when
+all but the constants are learnt."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
 NOT_ASKED: Final = "only the laws of runs were asked for"
 """Reasons of constant laws."""
@@ -82,10 +83,10 @@ def annotate(
     def tell(number: int) -> None:
         nonlocal done
         done = number
-        options.progress(done / max(len(worth), 1))
+        options.progress(WORTH * done / max(len(worth), 1))
 
     def tell_within(part: float) -> None:
-        options.progress((done + part * min(PART, len(worth) - done)) / max(len(worth), 1))
+        options.progress(WORTH * (done + part * min(PART, len(worth) - done)) / max(len(worth), 1))
 
     # Other processes have no progress bar.
     together = replace(options, progress=tell_within if are_here() or len(worth) <= PART else ignore)
@@ -97,8 +98,7 @@ def annotate(
         _annotation(one, *of_one, run_laws, whole, options, at) for one, of_one in zip(evidence, laws, strict=True)
     ]
 
-    if not worth:
-        options.progress(1.0)
+    options.progress(1.0)
 
     def rank(annotation: Annotation) -> tuple[float, float, str]:
         predicted = annotation.predicted.mean if annotation.predicted else 0.0
@@ -129,17 +129,20 @@ def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at
     preferred = tuple(at or ())
     cells = [make_cells(one, preferred) for one in evidence]
     series = [cell_series(one, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
-    call_laws, small = learn_relevant(series, options)
-    options.progress(FIRST_LAWS)
+    options.progress(CELLS)
+    call_laws, small = learn_relevant(series, options, tell=step_of(options.progress, CELLS, FIRST_LAWS))
     roots = [
         root_node(record_table(representative(one), preferred), of_one, law)
         for one, of_one, law in zip(evidence, cells, call_laws, strict=True)
     ]
-    leaves = grow_trees(roots, options)
-    scopes = []
-    for i, of_one in enumerate(leaves):
-        options.progress(TREES + (1.0 - TREES) * i / len(leaves))
+    leaves = grow_trees(roots, options, step_of(options.progress, FIRST_LAWS, TREES))
+    records, scopes = 0, []
+    tell = step_of(options.progress, TREES, 1.0)
+    whole = max(sum(one.cost.size for one in evidence), 1)
+    for one, of_one in zip(evidence, leaves, strict=True):
         scopes.append(component_scopes(of_one, options, at))
+        records += one.cost.size
+        tell(records / whole)
     for i in small:
         if len(scopes[i].scopes) == 1:
             [scope] = scopes[i].scopes

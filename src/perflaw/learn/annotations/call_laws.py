@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from perflaw.learn.cells import Cells
 from perflaw.learn.plausibility import prior_costs
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
+from perflaw.parts import untold
 from perflaw.types import Evidence, Law
 
 MIN_EFFECT = 1.25
@@ -30,13 +31,18 @@ def cell_series(evidence: Evidence, cells: Cells, options: AnnotationOptions) ->
 
 
 def learn_relevant(
-    series: Sequence[Series], options: AnnotationOptions, *, regimes: bool = False
+    series: Sequence[Series],
+    options: AnnotationOptions,
+    *,
+    regimes: bool = False,
+    tell: Callable[[float], None] = untold,
 ) -> tuple[list[Learnt], set[int]]:
     """A law for each series, and the indexes of those whose dependence is too small to matter: they are constants.
 
-    Without ``regimes`` no law has breakpoints: regimes are scopes, which the tree decides on.
+    Without ``regimes`` no law has breakpoints: regimes are scopes, which the tree decides on. ``tell`` is told the part
+    that is done.
     """
-    learnt = _learn(series, options, regimes=regimes)
+    learnt = _learn(series, options, regimes=regimes, tell=lambda done: tell(done / len(series)))
     small = [index for index, one in enumerate(learnt) if _is_small(one, options.resolution)]
     constants = _learn([replace(series[index], features={}) for index in small], options)
     for index, constant in zip(small, constants, strict=True):
@@ -44,7 +50,13 @@ def learn_relevant(
     return learnt, set(small)
 
 
-def _learn(series: Sequence[Series], options: AnnotationOptions, *, regimes: bool = False) -> list[Learnt]:
+def _learn(
+    series: Sequence[Series],
+    options: AnnotationOptions,
+    *,
+    regimes: bool = False,
+    tell: Callable[[float], None] = untold,
+) -> list[Learnt]:
     """Laws of the law learner, or the paper's own regressions."""
     if not series:
         return []
@@ -52,7 +64,7 @@ def _learn(series: Sequence[Series], options: AnnotationOptions, *, regimes: boo
         from perflaw.learn.annotations.paper import learn_paper
 
         return learn_paper(series, options.good_r2)
-    return learn(series, None, LawOptions(regimes=regimes))
+    return learn(series, None, LawOptions(regimes=regimes), tell)
 
 
 def _is_small(learnt: Learnt, resolution: float) -> bool:

@@ -5,7 +5,7 @@ The trees of all components grow at once, level by level: the law learner takes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from perflaw.learn.cells import Cells, make_cells
 from perflaw.learn.series import Learnt
 from perflaw.learn.series.independence import ranks
 from perflaw.learn.series.regimes import MISFIT, p_of_rank_ratio
+from perflaw.parts import step_of, untold
 from perflaw.special import fdtrc, ndtri, stdtr
 from perflaw.types import Law
 
@@ -30,6 +31,10 @@ MIN_GAIN = 10.0
 """A split improves the information criterion by at least so much: "very strong" (Kass & Raftery 1995)."""
 MAX_LEFT_GOOD, MAX_LEFT = 0.25, 0.75
 """Largest part of what a good law, and another law, leaves unexplained that may remain after a split."""
+LEVEL = 0.75
+"""Part of the work left that a level of the trees is: the levels after it are small."""
+TESTS, PIECES = 0.35, 0.55
+"""Part of a level's work that is done when its nodes have tests, and when piecewise laws are learnt."""
 MAX_CHOICES = 4
 """Largest number of values of a feature that may be a choice."""
 Place = tuple[int, tuple[int, ...]]
@@ -69,14 +74,22 @@ def root_node(table: RecordTable, cells: Cells, learnt: Learnt) -> TreeNode:
     return TreeNode(table, (), np.ones(table.evidence.cost.size, dtype=bool), cells, learnt)
 
 
-def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[list[TreeNode]]:
-    """The leaves of every component's tree, in the order of their conditions."""
+def grow_trees(
+    roots: Sequence[TreeNode], options: AnnotationOptions, tell: Callable[[float], None] = untold
+) -> list[list[TreeNode]]:
+    """The leaves of every component's tree, in the order of their conditions; ``tell`` is told the part that is done."""
     leaves: list[dict[Place, TreeNode]] = [{} for _ in roots]
     level: dict[Place, TreeNode] = {(i, ()): root for i, root in enumerate(roots)}
+    done = 0.0
     while level:
-        level = {place: _with_residuals(node, options) for place, node in level.items()}
-        tests = {place: choose_test(node, options) for place, node in level.items()}
-        piecewise = _good_piecewise(level, tests, options)
+        now, done = done, done + (1.0 - done) * LEVEL
+        tests: dict[Place, ChosenTest | None] = {}
+        for number, (place, node) in enumerate(level.items(), 1):
+            level[place] = _with_residuals(node, options)
+            tests[place] = choose_test(level[place], options)
+            step_of(tell, now, done)(TESTS * number / len(level))
+        within = step_of(tell, now, done)
+        piecewise = _good_piecewise(level, tests, options, step_of(within, TESTS, PIECES))
         sides: dict[Place, TreeNode] = {}
         for (i, path), node in level.items():
             test = tests[i, path]
@@ -86,7 +99,8 @@ def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[li
             for side, one in enumerate((test.comparison, test.comparison.opposite())):
                 mask = node.mask & one.holds(node.table.by_name)
                 sides[i, (*path, side)] = replace(node, condition=(*node.condition, one), mask=mask)
-        level = dict(zip(sides, _relearn(list(sides.values()), options), strict=True))
+        again = _relearn(list(sides.values()), options, tell=step_of(within, PIECES, 1.0))
+        level = dict(zip(sides, again, strict=True))
     # Give leaves without a good law one that may depend on branch outcomes and calls, if that is good.
     poor = [
         (of_component, place)
@@ -97,8 +111,10 @@ def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[li
         and any(column.is_outcome for column in node.residuals.field.columns)
         and (options.paper or largest_r2(node.residuals) >= options.good_r2)
     ]
-    nodes = _relearn([of_component[place] for of_component, place in poor], options, outcomes=True)
-    for (of_component, place), node in zip(poor, nodes, strict=True):
+    again = _relearn(
+        [of_component[place] for of_component, place in poor], options, outcomes=True, tell=step_of(tell, done, 1.0)
+    )
+    for (of_component, place), node in zip(poor, again, strict=True):
         better = _with_residuals(node, options)
         if better.learnt.law.verdict == "law" and _is_good(better, options):
             of_component[place] = better
@@ -106,7 +122,12 @@ def grow_trees(roots: Sequence[TreeNode], options: AnnotationOptions) -> list[li
 
 
 def _relearn(
-    nodes: Sequence[TreeNode], options: AnnotationOptions, *, outcomes: bool = False, regimes: bool = False
+    nodes: Sequence[TreeNode],
+    options: AnnotationOptions,
+    *,
+    outcomes: bool = False,
+    regimes: bool = False,
+    tell: Callable[[float], None] = untold,
 ) -> list[TreeNode]:
     """Nodes with laws of their own records; with ``outcomes`` branch outcomes and calls may be features as well."""
     cells = []
@@ -116,7 +137,7 @@ def _relearn(
             part = replace(part, features={**part.features, **part.branches, **part.edges})
         cells.append(make_cells(part, node.table.preferred))
     series = [cell_series(node.table.evidence, of_node, options) for node, of_node in zip(nodes, cells, strict=True)]
-    learnt, _ = learn_relevant(series, options, regimes=regimes)
+    learnt, _ = learn_relevant(series, options, regimes=regimes, tell=tell)
     return [replace(node, cells=of_node, learnt=law) for node, of_node, law in zip(nodes, cells, learnt, strict=True)]
 
 
@@ -129,7 +150,10 @@ def _is_good(node: TreeNode, options: AnnotationOptions) -> bool:
 
 
 def _good_piecewise(
-    level: Mapping[Place, TreeNode], tests: Mapping[Place, ChosenTest | None], options: AnnotationOptions
+    level: Mapping[Place, TreeNode],
+    tests: Mapping[Place, ChosenTest | None],
+    options: AnnotationOptions,
+    tell: Callable[[float], None],
 ) -> dict[Place, TreeNode]:
     """Nodes that a good piecewise law describes whole, with intervals: they are split by the feature of their law."""
     chosen = {
@@ -140,7 +164,8 @@ def _good_piecewise(
         and not test.comparison.counts
         and set(level[place].learnt.law.features) <= {test.comparison.feature}
     }
-    nodes = [_with_residuals(one, options) for one in _relearn([level[p] for p in chosen], options, regimes=True)]
+    again = _relearn([level[p] for p in chosen], options, regimes=True, tell=tell)
+    nodes = [_with_residuals(one, options) for one in again]
     return {
         place: node
         for (place, test), node in zip(chosen.items(), nodes, strict=True)

@@ -27,7 +27,7 @@ from perflaw.learn.series.regimes import regimes
 from perflaw.learn.series.series import Options, Rows, Series, Units, prepare, quiet
 from perflaw.learn.series.several_features import MANY_ROWS, several_features, several_features_at_once
 from perflaw.learn.series.zeros import two_parts
-from perflaw.parts import in_parts, untold
+from perflaw.parts import are_here, in_parts, step_of, untold
 from perflaw.special import stdtrit
 
 CELLS = 40_000
@@ -37,6 +37,8 @@ PART, PART_CELLS, PART_CELLS_IN_FULL = 500, 50_000, 10_000
 
 The last number is where breakpoints are searched for, which takes five times as long.
 """
+TESTED, AT_ONCE = 0.15, 0.6
+"""Parts of the work: preparing and testing; and what comes before any law of one feature, if all series have many rows."""
 FEWEST_RUNS = 5
 """Fewest runs of which permutations can reject."""
 FOCUS, FOCUS_MANY = 2, 1
@@ -51,9 +53,11 @@ def learn(
     series: Sequence[Series],
     at: PredictionPoints = None,
     options: Options | None = None,
-    tell: Callable[[int], None] = untold,
+    tell: Callable[[float], None] = untold,
 ) -> list[Learnt]:
     """Learn a law for every series; the same input gives the same output. ``tell`` is told how many are done.
+
+    Where this process learns them, it is told parts of them, too.
 
     ``at`` are the points of predictions; without it these are 2 and 10 times the 95th percentile (linear interpolation)
     of every feature. Raises DataError if a point lacks a feature that a law depends on.
@@ -68,11 +72,24 @@ def learn(
     longest = max((one.y.size for one in series), default=1)
     cells = PART_CELLS_IN_FULL if options.regimes else PART_CELLS
     size = max(1, min(PART, cells // max(longest, 1)))
-    return in_parts(partial(_learn_part, at=at, options=options), series, size, tell)
+    done = 0
+
+    def tell_done(number: int) -> None:
+        nonlocal done
+        done = number
+        tell(done)
+
+    def tell_within(part: float) -> None:
+        tell(done + part * min(size, len(series) - done))
+
+    within = tell_within if are_here() or len(series) <= size else untold
+    return in_parts(partial(_learn_part, at=at, options=options, tell=within), series, size, tell_done)
 
 
-def _learn_part(series: Sequence[Series], at: PredictionPoints, options: Options) -> list[Learnt]:
-    """Laws of series that are learnt together."""
+def _learn_part(
+    series: Sequence[Series], at: PredictionPoints, options: Options, tell: Callable[[float], None]
+) -> list[Learnt]:
+    """Laws of series that are learnt together; ``tell`` is told the part that is done."""
     reduced = [reduce_collinear(one) for one in series]
     rows = [prepare(one.series) for one in reduced]
     # Features for which the null control rejects independence, (F,) for each series. If features vary within runs,
@@ -89,24 +106,35 @@ def _learn_part(series: Sequence[Series], at: PredictionPoints, options: Options
         within = p_within_runs(row.x[row.varying], row.y, log_y, row.clusters, options.permutations, alpha)
         established.append((row.varying & (within <= alpha)) | (both and p <= alpha))
     focus = [_focus(row, one) for row, one in zip(rows, established, strict=True)]
+    sizes = np.array([row.y.size * max(len(row.x), 1) for row in rows], dtype=np.float64)
+    done = np.cumsum(sizes) / max(sizes.sum(), 1.0)
+    done_at_once = np.cumsum([size * (row.y.size >= MANY_ROWS) for size, row in zip(sizes, rows, strict=True)])
+    done_at_once /= max(sizes.sum(), 1.0)
+    tell(TESTED)
     laws: dict[int, tuple[Learnt, Learnt]] = {}
+    at_once = TESTED
     for i, row in enumerate(rows):
         early = several_features_at_once(row, established[i], focus[i][0], at, options)
         if early is not None:
             laws[i] = early, early
-    for members in _batches({i: focused for i, (_, focused) in enumerate(focus) if i not in laws}):
+        tell(at_once := TESTED + AT_ONCE * float(done_at_once[i]))
+    left = [i for i in range(len(rows)) if i not in laws]
+    middle = (at_once + 1.0) / 2
+    for members in _batches({i: focused for i, (_, focused) in enumerate(focus) if i in left}):
         with quiet():
             candidates = fit_candidates([focus[i][1] for i in members])
             choices = [choose(candidates, b, established[i][focus[i][0]], options) for b, i in enumerate(members)]
             smooth = describe(candidates, choices, at, options)
             piecewise = regimes(candidates, choices, smooth, at, options) if options.regimes else smooth
             laws.update(zip(members, zip(smooth, piecewise, strict=True), strict=True))
+        step_of(tell, at_once, middle)(sum(i in laws for i in left) / len(left))
     complete, single = list[Learnt](), list[Learnt | None]()
     for i, row in enumerate(rows):
         of_one, of_several = _of_all_features(row, laws[i], at, options)
         row.searched.clear()
         complete.append(of_several or of_one)
         single.append(None if of_several else of_one)
+        step_of(tell, middle, 1.0)(float(done[i]))
     for i, sums in enumerate(blends(single, at, options)):
         complete[i] = _restored(sums or complete[i], series[i], reduced[i], at)
     return two_parts(complete, learn, at, options)

@@ -182,7 +182,7 @@ def _learn(
     single: list[dict[str, Learnt]] = [{} for _ in costs]
     stages = len(data.features) * (JOINT_COST if full and len(data.features) > 1 else 1)
 
-    def telling(stage: int, series: int, weight: int = 1) -> Callable[[int], None]:
+    def telling(stage: int, series: int, weight: int = 1) -> Callable[[float], None]:
         return lambda done: trend_options.progress((stage + weight * done / max(series, 1)) / stages)
 
     for stage, (name, x) in enumerate(data.features.items()):

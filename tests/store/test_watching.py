@@ -9,6 +9,7 @@ import pytest
 
 from perflaw.explore.journal import Journal
 from perflaw.explore.studying import is_explored
+from perflaw.mine.journal import Journal as MiningJournal
 from perflaw.record.unfinished import RunClaim
 from perflaw.store.checks import keep_check
 from perflaw.store.experiment import open_experiment
@@ -74,3 +75,15 @@ def test_experiments_have_runs_or_trials() -> None:
     Path(".perflaw/empty").mkdir()
     assert experiment_names() == ["a", "b"]
     assert experiment_names(Path("elsewhere")) == []
+
+
+def test_mining_is_told_as_long_as_its_journal_is_open() -> None:
+    target = open_experiment("app")
+    target.make()
+    journal, other = MiningJournal(target.folder), MiningJournal(target.folder)
+    assert experiment_state("app").is_mined_now
+    journal.close()
+    assert experiment_state("app").is_mined_now, "another one mines"
+    other.close()
+    state = experiment_state("app")
+    assert (state.mined, state.is_mined_now) == (True, False)

@@ -29,6 +29,8 @@ DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowE
 WRITE_LAWS = "perflaw annotate -o perf.law"
 MODEL, READ = 0.3, 0.2
 """Parts of the work: the cost model of the program, and reading the evidence for the laws."""
+LEARNT: Final = 0.95
+"""Part of the work that is done when all laws are learnt: what they say of whole runs is left."""
 BESIDE_CALLS: Final = 0.45
 """What these parts shrink to where laws of single calls are learnt, which take most of the time."""
 
@@ -140,7 +142,7 @@ def _learn(
     with progress("learning") as show, without_garbage_collection():
 
         def learning(part: float) -> None:
-            show((MODEL + READ) * share + (1.0 - (MODEL + READ) * share) * part)
+            show((MODEL + READ) * share + (LEARNT - (MODEL + READ) * share) * part)
 
         share = BESIDE_CALLS if calls else 1.0
         costs = read_program(recordings, metric)
@@ -156,9 +158,9 @@ def _learn(
         )
         evidence = gather(recordings, metric, lambda part: show((MODEL + READ * part) * share), features=calls)
         annotations = annotate(evidence, options, at, run_laws)
-    sources = growth_sources(model, at) if model and at else ()
-    program = forecast_program(model, at, run_laws) if model else None
-    far = outlook(run_laws) if run_laws else None
+        sources = growth_sources(model, at) if model and at else ()
+        program = forecast_program(model, at, run_laws) if model else None
+        far = outlook(run_laws) if run_laws else None
     return LearntExperiment(recordings, metric, evidence, annotations, program, costs, sources, far)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +17,10 @@ FILE: Final = "mining.jsonl"
 
 
 class Journal:
-    """Appends entries, each at once: what was written survives whatever happens to the recorder."""
+    """Appends entries, each at once: what was written survives whatever happens to the recorder.
+
+    While it is open it holds a lock on its file, which others share: by that one sees from outside that mining goes on.
+    """
 
     def __init__(self, folder: Path) -> None:
         """StoreError if it cannot be written."""
@@ -24,6 +29,8 @@ class Journal:
             self._file = self.path.open("a", encoding="utf-8")
         except OSError as error:
             raise StoreError(f"{self.path}: cannot be written", error.strerror or "", "perflaw doctor") from error
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def write(self, event: str, about: Mapping[str, Any]) -> None:
         """Append an entry."""

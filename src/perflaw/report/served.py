@@ -74,10 +74,11 @@ def holds_text(state: Mapping[str, Any]) -> str:
 
 
 def now_text(state: Mapping[str, Any]) -> str:
-    """``recording run 0004``, ``exploring``, both, or nothing."""
+    """``recording run 0004``, ``exploring``, ``mining``, several of them, or nothing."""
     recording: Sequence[str] = state["recording"]
     parts = [f"recording run{'s' * (len(recording) > 1)} {', '.join(recording[:3])}"] if recording else []
     parts += ["exploring"] if state["explored"] else []
+    parts += ["mining"] if state["is_mined_now"] else []
     return ", ".join(parts)
 
 

@@ -51,6 +51,8 @@ class ExperimentState:
     """Whether trials are made now."""
     mined: bool = False
     """Whether it holds decisions of mining in a running program."""
+    is_mined_now: bool = False
+    """Whether a program is mined now."""
     checks: tuple[dict[str, Any], ...] = ()
     """The history of checks, the oldest first."""
     error: str = ""
@@ -101,6 +103,7 @@ def experiment_state(
     finished, unfinished = target.listed()
     recording = tuple(run for run in unfinished if is_held(target.runs_folder / run, held))
     explored = is_held(target.folder / STUDY_LOCK, held)
+    is_mined_now = is_held(target.folder / MINING, held)
     mark, changed = _mark(target, finished)
     now = ExperimentState(name, mark, len(finished), finished[-1] if finished else "", changed)
     known: dict[str, Any] = {}
@@ -110,7 +113,8 @@ def experiment_state(
         known = _read(target, now.newest)
     return ExperimentState(
         name, mark, now.runs, now.newest, changed, recording=recording,
-        abandoned=len(unfinished) - len(recording), explored=explored, **known,
+        abandoned=len(unfinished) - len(recording), explored=explored, is_mined_now=is_mined_now,
+        **known,
     )  # fmt: skip
 
 

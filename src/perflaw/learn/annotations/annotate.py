@@ -36,7 +36,7 @@ COSTLIEST: Final = 60
 """Number of the costliest components in which they are looked for, whatever their share."""
 PART: Final = 64
 """Components that are learnt together."""
-CELLS, FIRST_LAWS, TREES, WORTH = 0.07, 0.42, 0.8, 0.97
+CELLS, FIRST_LAWS, TREES, WORTH = 0.07, 0.42, 0.8, 0.93
 """Part of the work that is done when records are cells, when all components have one law, when these are split, and when
 all but the constants are learnt."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
@@ -94,10 +94,10 @@ def annotate(
     constant = [one for one, does in zip(evidence, matters, strict=True) if not does]
     minor = iter(_constants(constant, options, at, SMALL if options.calls else NOT_ASKED))
     laws = [next(learnt if does else minor) for does in matters]
-    annotations = [
-        _annotation(one, *of_one, run_laws, whole, options, at) for one, of_one in zip(evidence, laws, strict=True)
-    ]
-
+    annotations = []
+    for number, (one, of_one) in enumerate(zip(evidence, laws, strict=True)):
+        options.progress(WORTH + (1.0 - WORTH) * (1 + number / len(laws)) / 2)
+        annotations.append(_annotation(one, *of_one, run_laws, whole, options, at))
     options.progress(1.0)
 
     def rank(annotation: Annotation) -> tuple[float, float, str]:

@@ -7,12 +7,14 @@ import pytest
 
 from perflaw.check.spec_calls import SpecOptions, group_of, tallies_of
 from perflaw.check.spec_judge import NewProgram, judge_specs
-from perflaw.check.spec_location import locate
+from perflaw.check.spec_location import locate, reviewable
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
 from perflaw.specs.call_paths import expression_text
-from perflaw.types import Platform
-from perflaw.types.specifications import MinedSpec
+from perflaw.specs.files import parse_specs, spec_yaml
+from perflaw.types import Observed, Platform
+from perflaw.types.specifications import MinedSpec, SpecFile
+from tests.learn.observing import observe
 
 from . import spec_data
 
@@ -225,3 +227,36 @@ def test_calls_that_resemble_their_predecessors_count_for_fewer():
         assert (
             violated(judge_specs(mined(several(range(start, start + 2))), several(range(start + 2, start + 3)))) == []
         )
+
+
+LOAD_PATHS = [(top, view, "load") for view in ("item", "list") for top in ("page", "job")]
+
+
+def loads(seed, slow, selected, first=1):
+    """Three runs with a share of slow calls by each of four paths, of which the callers were recorded that are selected."""
+    rng = np.random.default_rng(seed)
+    recorded = [tuple(name for name in path if name in selected) for path in LOAD_PATHS]
+    paths = tuple(dict.fromkeys(recorded))
+    observations = []
+    for run in range(first, first + 3):
+        by = rng.integers(4, size=600)
+        is_slow = rng.random(600) < np.array(slow)[by]
+        values = np.where(is_slow, spec_data.SLOW, spec_data.QUICK) * np.exp(rng.normal(0, 0.25, 600))
+        places = np.array([paths.index(path) for path in recorded])[by]
+        ends = run * 10**12 + np.cumsum(values).astype(np.int64)
+        observations += observe(values, places, ends, every=300, run=f"{run:04d}")
+    observations = tuple(replace(one, selected=" ".join(selected)) for one in observations)
+    return {("load", "time"): Observed("load", "time", "ns", paths, observations, (spec_data.HOST,), 100.0, 0.5)}
+
+
+def test_callers_that_were_not_recorded_when_it_was_mined_divide_what_is_specified_and_still_tell_the_edge():
+    """Half of the calls by ``item`` are slow, all of them by one of its callers, which a file without it cannot know."""
+    before = loads(1, (0.0, 0.9, 0.02, 0.02), ("item", "list", "load"))
+    reviewed = reviewable(mined(before), list(before.values()))
+    file = parse_specs(spec_yaml(SpecFile(tuple(reviewed)), evidence=False), "load.yaml")
+    assert len(file.specs[0].spec.groups) == 2
+    deeper = ("page", "job", "item", "list", "load")
+    assert violated(judge_specs(file.specs, loads(2, (0.0, 0.9, 0.02, 0.02), deeper, first=11))) == []
+    planted = judge_specs(file.specs, loads(3, (0.0, 0.9, 0.02, 0.7), deeper, first=11))
+    # Most calls by ``job`` are slow now, but those by ``item`` were before.
+    assert violated(planted) == [("load", '"job -> list"')]

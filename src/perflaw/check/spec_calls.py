@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.paths.durations import cdf, clusters, independent_calls, merged, merged_batches, total
 from perflaw.learn.paths.edges import holds
+from perflaw.learn.paths.selection import is_recorded, without_functions
 from perflaw.types import Batches, Histogram, Observed, PathSpec
 from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
@@ -132,6 +133,13 @@ def group_of(spec: PathSpec, path: CallPath) -> int | None:
         return next((place for place, group in enumerate(spec.groups) if known in group.paths), None)
     fitting = [place for place, group in enumerate(spec.groups) if not group.standing and holds(group.expression, path)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def path_as_mined(spec: PathSpec, path: CallPath) -> CallPath:
+    """The call path as a recording of the specification's callers has it: others may divide what is specified as one."""
+    if not spec.selected:
+        return path
+    return without_functions(path, frozenset(name for name in path[:-1] if not is_recorded(name, spec.selected)))
 
 
 def tallies_of(spec: PathSpec, observed: Observed) -> tuple[tuple[Tally, ...], ...]:

@@ -16,6 +16,7 @@ from perflaw.check.spec_calls import (
     SpecOptions,
     group_calls,
     machine_factors,
+    path_as_mined,
 )
 from perflaw.check.spec_location import (
     LEVELS,
@@ -30,7 +31,6 @@ from perflaw.check.spec_looks import (
     SpecCase,
     case_of,
     looks_at,
-    single_path,
 )
 from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.edges import START, edges_of, holds
@@ -69,6 +69,8 @@ class JudgedGroup:
     """The group."""
     evidence: tuple[ChangeEvidence, ...]
     """Evidence of each look."""
+    finer: tuple[ChangeEvidence, ...] = ()
+    """Evidence of each finer look."""
 
     @property
     def e(self) -> float:
@@ -208,7 +210,10 @@ def judge_specs(
             for level, least in enumerate(least_spreads)
         ),
     )
-    judged = [JudgedGroup(case, tuple(map(spreads.evidence, case.looks))) for case in testable]
+    judged = [
+        JudgedGroup(case, tuple(map(spreads.evidence, case.looks)), tuple(map(spreads.evidence, case.finer)))
+        for case in testable
+    ]
     rejected = e_bh(np.array([one.e for one in judged], dtype=np.float64), options.alpha)
     verdicts = [
         _verdict(one, bool(no), judged, settings, spreads, named) for one, no in zip(judged, rejected, strict=True)
@@ -274,9 +279,7 @@ def _verdict(
         path, expression = telling_path(case.group, len(case.spec.groups) > 1, deviating, steady)
         calls = tuple(one for one in calls if holds(expression, one.path)) or calls
         # What is told are the numbers of the calls that are expression.
-        looks = looks_at(
-            case.function, case.place, calls, settings, None if len(calls) == len(case.new_calls) else expression
-        )
+        looks = looks_at(case.function, case.place, calls, settings, is_whole=len(calls) == len(case.new_calls))
         numbers = [spreads.evidence(one) for one in looks]
         if any(one.shift * sign > 0 for one in numbers):
             place = plainest(looks, [one if one.shift * sign > 0 else replace(one, e=0.0) for one in numbers])
@@ -395,7 +398,15 @@ def deviating_paths(
         if group.case.spec.component != component:
             continue
         looks = list(zip(group.case.looks, group.evidence, strict=True))
-        for look, evidence in [pair for pair in looks if not pair[0].whole] or looks:
+        finer = list(zip(group.case.finer, group.finer, strict=True))
+        divided = {path_as_mined(group.case.spec, path) for look, _ in finer for path in look.paths}
+        looks = [pair for pair in looks if not pair[0].whole] or looks
+        looks = [
+            pair
+            for pair in looks
+            if not divided.issuperset(path_as_mined(group.case.spec, path) for path in pair[0].paths)
+        ]
+        for look, evidence in looks + finer:
             for path in look.paths:
                 deviation[path] = max(deviation.get(path, 0.0), sign * evidence.shift / look.relevant)
                 worth[path] = look.worth / len(look.paths)
@@ -426,6 +437,11 @@ def telling_path(
         return expression_text(own), own
     most: CallPath = max(deviating, key=lambda path: (deviating[path], path))
     return path_text(most), single_path(most)
+
+
+def single_path(path: CallPath) -> tuple[Term, ...]:
+    """The expression that holds for a call path."""
+    return (tuple((edge, True) for edge in edges_of(path)),)
 
 
 def _telling_edge(deviating: PathWorth, steady: PathWorth) -> tuple[Edge, float]:

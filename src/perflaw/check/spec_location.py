@@ -28,7 +28,8 @@ from perflaw.check.spec_calls import (
     tallies_of,
 )
 from perflaw.learn.paths.durations import cdf, mean_duration, merged, quantile, total
-from perflaw.types import Histogram, Observed, PathGroup
+from perflaw.learn.paths.selection import literal_pattern
+from perflaw.types import Histogram, Observed, PathGroup, PathSpec
 from perflaw.types.specifications import LOCATION_LEVELS, MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
 Array = NDArray[np.float64]
@@ -233,6 +234,7 @@ def reviewable(specs: Sequence[MinedSpec], observed: Sequence[Observed]) -> list
         replace(
             mined.spec,
             groups=tuple(replace(one, paths=()) for one in mined.spec.groups if one.expression and not one.standing),
+            selected=_telling_callers(mined.spec),
             paths=(),
             path_counts=(),
             unknown=(),
@@ -258,6 +260,18 @@ def reviewable(specs: Sequence[MinedSpec], observed: Sequence[Observed]) -> list
         MinedSpec(replace(spec, groups=tuple(map(_with_counts, spec.groups, of_groups))))
         for spec, of_groups in zip(bare, counts, strict=True)
     ]
+
+
+def _telling_callers(spec: PathSpec) -> tuple[str, ...]:
+    """What a specification without call paths says was recorded: callers on some of them; empty where all were recorded.
+
+    Callers on all call paths tell none apart.
+    """
+    if not spec.selected:
+        return ()
+    on_all = frozenset.intersection(*map(frozenset, spec.paths)) if spec.paths else frozenset()
+    names = sorted({name for path in spec.paths for name in path} - on_all)
+    return (" ".join(literal_pattern(name) for name in (*names, spec.component)),)
 
 
 def _with_counts(group: PathGroup, calls: NDArray[np.int64]) -> PathGroup:
@@ -391,20 +405,21 @@ def location_effects(
     speeds: Mapping[tuple[int, str], MachineSpeed],
     options: SpecOptions,
     *,
-    only_median: bool,
+    part: float | None = None,
 ) -> dict[int, LocationEffects]:
     """Level → how the durations of a group differ; of some call paths of it only the median is compared.
 
     Nothing is specified of single call paths; their medians are compared with the least and the largest that the group's
-    call paths had.
+    call paths had. Calls that are only a ``part`` of such call paths, because further callers were recorded, may have had any
+    medians that leave the durations of the group as they are specified.
     """
     group = function.mined.spec.groups[place]
-    levels = (MEDIAN,) if only_median else tuple(range(LEVELS.size))
-    if not group.durations or (only_median and not group.path_medians):
+    levels = tuple(range(LEVELS.size)) if part is None else (MEDIAN,)
+    if not group.durations or (part is not None and not group.path_medians):
         return {}
     base_low, base_high = (one[list(levels)] for one in specified(group))
-    if only_median:
-        least, most = np.log(np.maximum(group.path_medians, TINY))
+    if part is not None:
+        least, most = _medians_before(group, part)
         base_low, base_high = np.minimum(base_low - base_high, 0.0) + least, np.array([most])
     base_worth = max(group.effective, 1.0)
     beyond, whole, variances = [], [], []
@@ -418,12 +433,27 @@ def location_effects(
     if not beyond:
         return {}
     middle = np.median(whole, axis=0)
-    expected = np.exp(np.where(middle < 0, base_low, base_high))
+    ends = np.where(middle < 0, base_low, base_high)
+    expected = np.exp(np.where(np.isfinite(ends), ends, specified(group)[1][list(levels)]))
     columns = zip(levels, np.transpose(beyond), np.transpose(variances), middle, expected, strict=True)
     return {
         level: LocationEffects(Effects(values, variance), float(difference), float(duration))
         for level, values, variance, difference, duration in columns
     }
+
+
+def _medians_before(group: PathGroup, part: float) -> tuple[float, float]:
+    """Logarithms of the least and the largest median that calls may have had which are this part of specified call paths.
+
+    Of all calls of the group, at least ``part`` / 2 are quicker than such a median, and at most 1 − ``part`` / 2.
+    """
+    least, most = np.log(np.maximum(group.path_medians, TINY)).tolist()
+    if part >= 1.0:
+        return least, most
+    quantiles = np.r_[-np.inf, specified(group)[1], np.inf]
+    lowest = np.searchsorted(LEVELS, part / 2.0, side="right")
+    highest = np.searchsorted(LEVELS, 1.0 - part / 2.0) + 1
+    return min(least, float(quantiles[lowest])), max(most, float(quantiles[highest]))
 
 
 def _gap(low: Array, high: Array, base_low: Array, base_high: Array) -> Array:

@@ -5,7 +5,7 @@ A look is at the share of calls that are slower than a border, or at a quantile 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from perflaw.check.spec_calls import (
     SpecOptions,
     borders_on,
     by_run,
+    path_as_mined,
     shares_below,
 )
 from perflaw.check.spec_location import (
@@ -28,8 +29,7 @@ from perflaw.check.spec_location import (
     queued_part,
 )
 from perflaw.learn.paths.durations import cdf, merged, total
-from perflaw.learn.paths.edges import edges_of
-from perflaw.types.specifications import CallPath, MinedSpec, PathGroup, PathSpec, Term
+from perflaw.types.specifications import CallPath, MinedSpec, PathGroup, PathSpec
 
 SHARE_DOUBT, LOCATION_DOUBT = 0.2, float(np.log(2.0))
 """A specification holds if it is known that shares differ by no more than this, and durations by no more than this factor,
@@ -104,7 +104,9 @@ class SpecCase:
     place: int
     """Index of the group in the specification."""
     looks: tuple[ShareLook | LocationLook, ...]
-    """Looks at the group as a whole, then those at its call paths."""
+    """Looks at the group as a whole, then those at its call paths as they were specified."""
+    finer: tuple[ShareLook | LocationLook, ...] = ()
+    """Looks at call paths that further callers divide. They tell where a deviation is, and are no evidence for one."""
 
     @property
     def spec(self) -> PathSpec:
@@ -164,15 +166,37 @@ def case_of(function: GroupedCalls, place: int, settings: LookSettings) -> SpecC
     """All looks at one group of a function."""
     spec, calls = function.mined.spec, function.groups[place]
     looks = looks_at(function, place, calls, settings)
-    by_path: dict[CallPath, list[PathCalls]] = {}
+    of_paths: dict[CallPath, dict[CallPath, list[PathCalls]]] = {}
     for one in calls:
-        by_path.setdefault(one.path, []).append(one)
+        of_paths.setdefault(path_as_mined(spec, one.path), {}).setdefault(one.path, []).append(one)
+    by_path = {path: [one for some in finer.values() for one in some] for path, finer in of_paths.items()}
+    finer_looks: list[ShareLook | LocationLook] = []
     order = sorted(by_path, key=lambda path: (-sum(total(one.histogram) for one in by_path[path]), path))
-    for path in order[:MAX_PATHS] if len(order) > 1 else []:
-        worth = sum(one.worth for one in by_path[path])
-        if worth >= MIN_PATH_WORTH and _worth_before(spec, place, path) >= MIN_PATH_WORTH:
-            looks += looks_at(function, place, by_path[path], settings, single_path(path))
-    return SpecCase(function, place, tuple(looks))
+    for path in order[:MAX_PATHS]:
+        if _worth(by_path[path]) < MIN_PATH_WORTH or _worth_before(spec, place, {path}) < MIN_PATH_WORTH:
+            continue
+        if len(order) > 1:
+            looks += looks_at(function, place, by_path[path], settings, is_whole=False)
+        for some in of_paths[path].values() if len(of_paths[path]) > 1 else ():
+            if _worth(some) >= MIN_PATH_WORTH:
+                finer_looks += looks_at(function, place, some, settings, is_whole=False)
+    return SpecCase(function, place, tuple(looks), tuple(finer_looks))
+
+
+def _worth(calls: Sequence[PathCalls]) -> float:
+    """Number of independent calls."""
+    return sum(one.worth for one in calls)
+
+
+def part_of_paths(function: GroupedCalls, place: int, calls: Sequence[PathCalls]) -> float:
+    """Which part some calls are of all new calls by the same call paths as they were specified, 0 to 1."""
+    spec, own = function.mined.spec, {one.path for one in calls}
+    specified = {path_as_mined(spec, path) for path in own}
+    alike = [
+        one for one in function.groups[place] if one.path not in own and path_as_mined(spec, one.path) in specified
+    ]
+    here, others = (sum(total(one.histogram) for one in some) for some in (calls, alike))
+    return here / (here + others) if others else 1.0
 
 
 def looks_at(
@@ -180,19 +204,16 @@ def looks_at(
     place: int,
     calls: Sequence[PathCalls],
     settings: LookSettings,
-    named: tuple[Term, ...] | None = None,
+    *,
+    is_whole: bool = True,
 ) -> list[ShareLook | LocationLook]:
-    """All looks at the calls of a group, or at those of it for which an expression holds."""
+    """All looks at the calls of a group, or at those by some of its call paths."""
     borders = range(len(function.mined.spec.borders)) if function.shares_comparable() else ()
+    part = None if is_whole else part_of_paths(function, place, calls)
     looks: list[ShareLook | LocationLook] = [
-        share_look(function, place, border, calls, settings, named) for border in borders
+        share_look(function, place, border, calls, settings, part) for border in borders
     ]
-    return looks + location_looks(function, place, calls, settings, named)
-
-
-def single_path(path: CallPath) -> tuple[Term, ...]:
-    """The expression that holds for a call path."""
-    return (tuple((edge, True) for edge in edges_of(path)),)
+    return looks + location_looks(function, place, calls, settings, part)
 
 
 def share_look(
@@ -201,39 +222,53 @@ def share_look(
     border: int,
     calls: Sequence[PathCalls],
     settings: LookSettings,
-    named: tuple[Term, ...] | None = None,
+    part: float | None,
 ) -> ShareLook:
-    """The look at the share of slow calls of a group, or of those of it for which an expression holds."""
+    """The look at the share of slow calls of a group, or of those that are a ``part`` of some of its call paths."""
     spec, options = function.mined.spec, settings.options
-    group = spec.groups[place]
-    if named is None:
-        expected = 1.0 - shares_below(spec, place, None)[border]
+    expected, ends = 1.0 - shares_below(spec, place, None)[border], None
+    if part is None:
         base = _base_of_group(function.mined, place, border, expected)
     else:
-        # The share of call paths with few calls is shrunk towards that of their group.
-        expected = sum(group.distribution[border + 1 :])
-        known = [spec.paths.index(path) for path in {one.path for one in calls} if path in spec.paths]
-        counts = np.array([spec.path_counts[path] for path in known], dtype=np.float64).sum(axis=0)
-        if known:
-            expected = (counts[border + 1 :].sum() + MIN_PATH_WORTH * expected) / (counts.sum() + MIN_PATH_WORTH)
-        elif len(group.path_shares) > border:
-            expected = _nearest(group.path_shares[border], calls, function, border, expected, settings)
-        base = _one_run(float(expected), sum(_worth_before(spec, place, path) for path in {one.path for one in calls}))
-    measured = [
-        _difference(function, place, border, run, expected, settings, whole=named is None)
-        for run in by_run(calls).values()
-    ]
+        paths = {path_as_mined(spec, one.path) for one in calls}
+        expected, ends = _shares_before(spec, place, border, paths, part)
+        base = _one_run(expected, _worth_before(spec, place, paths))
+    measured = [_difference(function, place, border, run, expected, settings, ends) for run in by_run(calls).values()]
+    values = np.array([value for value, _ in measured])
+    middle = float(values.mean()) if ends else 0.0
     return ShareLook(
         calls=tuple(calls),
         base=base,
-        new=Effects(np.array([value for value, _ in measured]), np.array([variance for _, variance in measured])),
-        whole=named is None,
+        new=Effects(values, np.array([variance for _, variance in measured])),
+        whole=part is None,
         relevant=options.tolerance,
         doubt=SHARE_DOUBT,
         place=border,
         border=spec.borders[border],
-        expected=float(expected),
+        expected=ends[middle > 0] if ends and middle else expected,
     )
+
+
+def _shares_before(
+    spec: PathSpec, place: int, border: int, paths: Collection[CallPath], part: float
+) -> tuple[float, tuple[float, float]]:
+    """The usual share of slow calls by call paths of a group, and the least and the largest that they may have had.
+
+    A ``part`` of their calls, which further callers divide, may have had any share that leaves theirs as it is specified.
+    """
+    group = spec.groups[place]
+    usual = sum(group.distribution[border + 1 :])
+    known = [spec.paths.index(path) for path in paths if path in spec.paths]
+    least = most = usual
+    if known:
+        # The share of call paths with few calls is shrunk towards that of their group.
+        counts = np.array([spec.path_counts[path] for path in known], dtype=np.float64).sum(axis=0)
+        usual = float((counts[border + 1 :].sum() + MIN_PATH_WORTH * usual) / (counts.sum() + MIN_PATH_WORTH))
+        least = most = usual
+    elif len(group.path_shares) > border:
+        least, most = group.path_shares[border]
+    least, most = max((least - 1.0 + part) / part, 0.0), min(most / part, 1.0)
+    return min(max(usual, least), most), (least, most)
 
 
 def location_looks(
@@ -241,11 +276,11 @@ def location_looks(
     place: int,
     calls: Sequence[PathCalls],
     settings: LookSettings,
-    named: tuple[Term, ...] | None = None,
+    part: float | None,
 ) -> list[LocationLook]:
-    """The looks at the durations of a group, one for each level, or at the median of calls of some call paths of it."""
+    """The looks at the durations of a group, one for each level, or at the median of a ``part`` of some call paths of it."""
     group, options = function.mined.spec.groups[place], settings.options
-    effects = location_effects(function, place, calls, settings.speeds, options, only_median=named is not None)
+    effects = location_effects(function, place, calls, settings.speeds, options, part=part)
     if not effects:
         return []
     base = base_effects(group, group.runs)
@@ -255,7 +290,7 @@ def location_looks(
             calls=tuple(calls),
             base=base,
             new=effect.beyond,
-            whole=named is None,
+            whole=part is None,
             relevant=float(np.log(options.min_effect)),
             doubt=LOCATION_DOUBT,
             level=level,
@@ -274,19 +309,19 @@ def _difference(
     calls: Sequence[PathCalls],
     expected: float,
     settings: LookSettings,
-    *,
-    whole: bool,
+    ends: tuple[float, float] | None,
 ) -> tuple[float, float]:
     """Share of slow calls in a run minus the specified share, and the variance of the difference.
 
     The border may lie anywhere within the minimum effect and within the speeds that the machine had in this run: if that
-    explains the share, the difference is 0.
+    explains the share, the difference is 0. It is also 0 if the share lies between ``ends``, which are None for a whole group.
     """
     spec, worth = function.mined.spec, max(sum(one.worth for one in calls), 1.0)
     histogram, platform = merged([one.histogram for one in calls]), calls[0].platform
     own = function.platforms[platform]
-    if whole:
+    if ends is None:
         expected = 1.0 - shares_below(spec, place, own)[border]
+        ends = expected, expected
     low, high = settings.border_range(function, platform, calls[0].run)
     here = borders_on(spec, own)[border]
     largest, smallest = (1.0 - cdf(histogram, [here * low, here * high])).tolist()
@@ -296,26 +331,10 @@ def _difference(
         cpu = merged(on_cpu)
         part = queued_part(histogram, cpu, function.queued_ns.get(calls[0].run, 0))
         smallest -= part * max(smallest - 1.0 + float(cdf(cpu, [here * high])[0]), 0.0)
+    nearest = min(max(expected, smallest), largest)
+    expected = min(max(nearest, ends[0]), ends[1])
     share = min(max(expected, smallest), largest)
     return share - expected, _variance(share, worth)
-
-
-def _nearest(
-    shares: tuple[float, float],
-    calls: Sequence[PathCalls],
-    function: GroupedCalls,
-    border: int,
-    usual: float,
-    settings: LookSettings,
-) -> float:
-    """Of the shares that single call paths had, the one nearest to that of the calls; ``usual`` if it lies between them."""
-    differences = [
-        np.mean(
-            [_difference(function, -1, border, run, share, settings, whole=False)[0] for run in by_run(calls).values()]
-        )
-        for share in shares
-    ]
-    return shares[0] if differences[0] < 0 else shares[1] if differences[1] > 0 else usual
 
 
 def _variance(share: float, worth: float) -> float:
@@ -356,11 +375,10 @@ def _base_of_group(mined: MinedSpec, place: int, border: int, expected: float) -
     return _one_run(expected, group.effective)
 
 
-def _worth_before(spec: PathSpec, place: int, path: CallPath) -> float:
-    """Independent calls by a call path behind the specification; a file without call paths speaks of all paths."""
+def _worth_before(spec: PathSpec, place: int, paths: Collection[CallPath]) -> float:
+    """Independent calls by call paths behind the specification; a file without call paths speaks of all paths."""
     group = spec.groups[place]
     if not group.paths:
         return group.effective
-    if path not in spec.paths:
-        return 0.0
-    return sum(spec.path_counts[spec.paths.index(path)]) * group.effective / max(sum(group.counts), 1)
+    calls = sum(sum(spec.path_counts[spec.paths.index(path)]) for path in paths if path in spec.paths)
+    return calls * group.effective / max(sum(group.counts), 1)

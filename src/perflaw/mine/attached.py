@@ -7,7 +7,6 @@ reading the memory of the process, which costs the program nothing.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from perflaw.learn.paths.selection import literal_pattern
 from perflaw.mine.messages import Measurement, ProbeCost, Request
 from perflaw.record.attach.native_samples import NativeSampler
 from perflaw.record.attach.process import NativeProgram, RunningProgram, native_program, running_program
@@ -135,9 +135,9 @@ class AttachedProcess:
                 stacks = self._taken()
             return Measurement(request.number, request.kind, begun, time.time_ns(), request.sampling, stacks, cost=cost)
         settings = RecordSettings(
-            select=tuple(map(_literal, (*request.functions, *request.callers))),
+            select=tuple(map(literal_pattern, (*request.functions, *request.callers))),
             collect=(PATHS,),
-            paths=tuple(map(_literal, request.functions)),
+            paths=tuple(map(literal_pattern, request.functions)),
             only_paths=True,
         )
         attached = self._record(settings, request, seconds)
@@ -200,8 +200,3 @@ def _image(pid: int) -> bytes:
         return Path(f"/proc/{pid}/auxv").read_bytes()
     except OSError:
         return b""
-
-
-def _literal(name: str) -> str:
-    """The glob that matches this name alone."""
-    return re.sub(r"([*?[])", r"[\1]", name)

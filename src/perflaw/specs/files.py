@@ -38,6 +38,7 @@ _HEAD = f"""\
 #   when     call edges that a path has or has not: "caller -> callee", not, and, or, always
 #   shares   of the group's calls, adding up to 1; where they are edited they are taken at their word
 #   times    that 10, 25, 50, 75 and 90 % of the group's calls do not exceed
+#   selected functions that were recorded, where others were not: these divide no call paths
 #   standing left out, or: inseparable (no edges tell the group from another), quarantined (runs contradict)
 # Hold new recordings against it: perflaw check FILE.yaml -e NAME
 schema: {SCHEMA}
@@ -74,7 +75,6 @@ def _function_lines(mined: MinedSpec, numbers: Sequence[int]) -> list[str]:
     lines.insert(3, f"  below: {_numbers(spec.quantiles)}")
     lines += [f"  observations: {spec.observations}", f"  utility: {spec.utility:.6g}"]
     lines += [f"  {line}" for line in _listed("notes", [_scalar(note) for note in spec.notes])]
-    lines += [f"  {line}" for line in _listed("selected", [_scalar(text) for text in spec.selected])]
     lines.append("  groups:" if spec.groups else "  groups: []")
     for place, group in enumerate(spec.groups):
         lines += _group_lines(group, numbers, border_text)
@@ -117,7 +117,7 @@ def _head_lines(spec: PathSpec, numbers: Sequence[int], time: Callable[[float], 
     if spec.platform_borders is not None:
         pairs = (f"{numbers[p]}: {_time_list(some, time)}" for p, some in sorted(spec.platform_borders.items()))
         lines.append(f"  borders on: {{{', '.join(pairs)}}}")
-    return lines
+    return lines + [f"  {line}" for line in _listed("selected", [_scalar(text) for text in spec.selected])]
 
 
 def short_time(duration: float) -> str:

@@ -25,13 +25,18 @@ FEWER_CALLERS = "recorded fewer of the callers that tell call paths apart: their
 """End of a note."""
 
 
+def literal_pattern(name: str) -> str:
+    """The pattern that matches this name alone."""
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
 def is_recorded(name: str, selected: Selection) -> bool:
     """Whether a function was recorded; names may contain spaces, as those of C++ do.
 
     >>> is_recorded("a.f", ("a.f a.g",)), is_recorded("a.h", ("a.f a.g",)), is_recorded("a.h", ("a.* b.*", ""))
     (True, False, True)
     """
-    literal = re.sub(r"([*?[])", r"[\1]", name)
+    literal = literal_pattern(name)
     return all(
         not text or f" {literal} " in f" {text} " or any(fnmatchcase(name, pattern) for pattern in text.split())
         for text in selected

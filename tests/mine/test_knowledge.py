@@ -87,7 +87,6 @@ def test_callers_are_recorded_only_after_durations_have_borders():
     kinds = [(one.kind, one.functions) for one in program.asked]
     first = next(place for place, (kind, _) in enumerate(kinds) if kind == "paths")
     assert any(kind == "durations" and "app.load" in names for kind, names in kinds[:first])
-    assert all("app.tiny" not in names for kind, names in kinds if kind == "paths")
     assert all(one.callers for one in program.asked if one.kind == "paths")
     assert all(not one.callers for one in program.asked if one.kind == "durations")
 
@@ -135,7 +134,7 @@ def test_a_measurement_counts_only_for_groups_that_it_shows():
     assert load.replicates == 2
     assert load.lacks_replicates
     knowledge.functions["app.other"] = replace(load, name="app.other", settled=False, level=3)
-    assert knowledge.next(program.now).request.functions == ("app.load",)  # before another one's callers are recorded
+    assert knowledge.next(program.now).request.functions[0] == "app.load"  # before another one's callers are recorded
 
 
 def test_what_earlier_recordings_say_is_measured_first_and_by_the_callers_that_told_call_paths_apart():
@@ -145,7 +144,7 @@ def test_what_earlier_recordings_say_is_measured_first_and_by_the_callers_that_t
     knowledge.start_from([before.functions["app.load"].spec], program.now)
     learn(program, knowledge, 1)
     decision = knowledge.next(program.now)
-    assert decision.request.functions == ("app.load",)
+    assert decision.request.functions[0] == "app.load"
     assert set(decision.request.callers) & {"app.slow", "app.quick"}
     assert "known" in decision.why
     learn(program, knowledge, 4)
@@ -165,7 +164,7 @@ def test_functions_that_had_several_groups_come_before_hotter_ones_that_had_one(
     knowledge.start_from(specs, program.now)
     knowledge.sampled_ns = program.now
     knowledge.add_samples({("app.main", "app.slow", "app.tiny"): 90, ("app.main", "app.quick", "app.load"): 10})
-    assert knowledge.next(program.now).request.functions == ("app.load",)
+    assert knowledge.next(program.now).request.functions[0] == "app.load"
 
 
 def test_stacks_that_waited_for_a_cpu_name_callers_and_make_nothing_hot():
@@ -184,6 +183,22 @@ def test_callers_of_settled_functions_are_candidates():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 30)
     assert {"app.quick", "app.slow"} <= knowledge.functions.keys()
+
+
+def test_others_are_timed_while_the_callers_of_one_function_are_recorded():
+    """Probes cost most by being there. What is known of the others is as if they had been timed by themselves."""
+    program, knowledge = MadeUp(), Knowledge()
+    for _ in range(3):
+        learn(program, knowledge, 1)
+    tiny = knowledge.functions["app.tiny"]
+    tiny.settled, tiny.rounds, tiny.observed, tiny.runs, tiny.spec = False, 0, [], [], None
+    while program.asked[-1].kind != "paths":
+        learn(program, knowledge, 1)
+    assert program.asked[-1].functions == ("app.load", "app.tiny")
+    assert "app.slow" in program.asked[-1].callers
+    assert (tiny.rounds, tiny.spec.paths) == (1, (("app.tiny",),))
+    assert tiny.spec.points == 4000 * program.asked[-1].seconds
+    assert {path[0] for path in knowledge.functions["app.load"].spec.paths} == {"app.quick", "app.slow"}
 
 
 def test_functions_that_call_each_other_are_not_timed_together():

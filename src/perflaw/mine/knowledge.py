@@ -290,7 +290,11 @@ class Knowledge:
         """Add what was observed of a function in so many seconds, and decide what is to be learnt of it next."""
         name, before = function.name, function.spec
         observed = replace(observed, share=self.share(name))
+        if not function.level:  # callers of another function may have been recorded
+            observed = _without_callers(observed)
         if function.is_new_level and function.observed and self._is_distorted(observed, measurement):
+            if together:
+                return self._measure_alone(function)
             # What samples took for its callers is called by it: stale words on a stack look like callers.
             self.superseded.append((name, measurement.run))
             function.level, function.is_new_level, function.named = function.below, False, ()
@@ -301,9 +305,7 @@ class Knowledge:
         if not function.settled:
             spec = self._mined([*function.observed, observed], measurement.end_ns)
             if together and any(note.startswith(PERTURBED) for note in spec.notes):
-                function.alone = True
-                function.rounds -= 1
-                return [f"{name}: measuring others within it distorts it; it is measured again alone"]
+                return self._measure_alone(function)
             function.spec = spec
         function.observed.append(observed)
         function.runs.append(measurement.run)
@@ -335,6 +337,12 @@ class Knowledge:
         if self._is_complete(function):
             news += self._advance(function)
         return news
+
+    def _measure_alone(self, function: KnownFunction) -> list[str]:
+        """Measure a function again without others."""
+        function.alone = True
+        function.rounds -= 1
+        return [f"{function.name}: measuring others within it distorts it; it is measured again alone"]
 
     def _mined(self, several: Sequence[Observed], now_ns: int) -> PathSpec:
         """The specification from several measurements, between which samples may have found further callers."""
@@ -450,13 +458,14 @@ class Knowledge:
         utility = best.utility(now_ns)
         if utility <= 0:
             return None
+        together = self._together(best, ranked, now_ns)
+        seconds = max(map(_seconds, together))
+        names = tuple(one.name for one in together)
         if best.level:
-            callers = best.named or self.callers(best.name, best.level)
-            request = self._request("paths", (best.name,), callers, _seconds(best))
+            request = self._request("paths", names, self._recorded_callers(best), seconds)
             what = "the callers that it is known by" if best.named else f"callers of level {best.level}"
         else:
-            together = self._together(best, ranked, now_ns)
-            request = self._request("durations", tuple(one.name for one in together), (), max(map(_seconds, together)))
+            request = self._request("durations", names, (), seconds)
             what = "its durations"
         again = "how much it varies" if best.lacks_replicates else "whether it still holds"
         why = f"{what}, {again if best.settled else 'not settled yet'}"
@@ -464,11 +473,19 @@ class Knowledge:
             request, why, utility, sum(self.functions[name].rate for name in request.functions) * request.seconds
         )
 
+    def _recorded_callers(self, function: KnownFunction) -> tuple[str, ...]:
+        """Callers that are recorded with a function on its level."""
+        return (function.named or self.callers(function.name, function.level)) if function.level else ()
+
     def _together(self, best: KnownFunction, ranked: Iterable[KnownFunction], now_ns: int) -> list[KnownFunction]:
-        """The best function, and others that can be timed with it: none of them is likely to be called by another one."""
-        chosen = [best]
+        """The best function, and others that can be timed with it: none of them is likely to be called by another one.
+
+        Most of what a measurement costs is that probes are there at all, so that others are timed also while the callers of
+        the best one are recorded.
+        """
+        chosen, callers = [best], self._recorded_callers(best)
         for one in ranked if not best.alone else ():
-            is_apart = all(
+            is_apart = one.name not in callers and all(
                 one.name not in self._above.get(other.name, ()) and other.name not in self._above.get(one.name, ())
                 for other in chosen
             )
@@ -485,6 +502,20 @@ class Knowledge:
         """What was learnt of each function from all that was observed of it, those of most own time first."""
         known = [self._mined(one.observed, now_ns) for one in self.functions.values() if one.observed]
         return sorted(known, key=lambda spec: (-(spec.share or 0.0), spec.component))
+
+
+def _without_callers(observed: Observed) -> Observed:
+    """All calls of a function, whoever called it."""
+    observations = [
+        replace(
+            one,
+            paths={0: merged(list(one.paths.values()))},
+            path_batches={0: one.batches},
+            cpu_paths={0: merged(list(one.cpu_paths.values()))} if one.cpu_paths else {},
+        )
+        for one in observed.observations
+    ]
+    return replace(observed, paths=((observed.component,),), observations=tuple(observations))
 
 
 def _seconds(function: KnownFunction) -> float:

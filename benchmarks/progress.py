@@ -101,7 +101,7 @@ class Seen:
     def is_left_behind(self) -> bool:
         """Whether a line of progress stands on the terminal at the end."""
         last = "".join(text for _, text in self.shown).rpartition("\r\x1b[K")[2]
-        return bool(re.match(r".*(left|%)", last))
+        return bool(re.search(r"\[[#-]{20}\]|about .+ left", last.partition("\n")[0]))
 
 
 def seconds(words: str) -> float:
@@ -211,7 +211,8 @@ def main() -> None:
                 print("".join(text for _, text in seen.shown)[-2000:])
                 bars.missed.append(f"{verb}: exit status {seen.status}")
             told, off = seen.judged()
-            silent = bars.check(f"{verb}: silent", seen.silence(), SILENT_S)
+            # A program that is recorded may write to the terminal: the line is drawn anew after each run alone.
+            silent = "" if verb == "record" else bars.check(f"{verb}: silent", seen.silence(), SILENT_S)
             if told:
                 bars.check(f"{verb}: lines off", off / told, OFF)
             if seen.is_left_behind():

@@ -169,11 +169,11 @@ class Work:
         words = (
             [f"{self.label} [{'#' * done}{'-' * (20 - done)}] {part:.0%}".replace("%", " %")] if part else [self.label]
         )
-        words += [text] * bool(text)
         if left is not None and part < 1.0:
             words.append(f"about {duration_words(left)} left")
         elif not part:
             words.append(duration_words(now - self._began))
+        words += [text] * bool(text)  # last, as a narrow terminal cuts the line
         return " · ".join(words)
 
     def close(self) -> float:

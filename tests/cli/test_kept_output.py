@@ -76,7 +76,7 @@ def test_progress_and_the_time_left_on_a_terminal(tmp_path):
         "import sys, time\ndef f(): time.sleep(0.6)\nf()\nprint(sys.stdout.isatty(), sys.argv[1])\n"
     )
     seen = on_a_terminal(tmp_path, "record", *QUICK, "--keep-output", "--vary", "n=1,2,3", "--", "app.py", "{n}")
-    assert re.search(r"recording .* run 2 of 3 · about .* left", seen)
+    assert re.search(r"recording .* about .* left · run 2 of 3", seen)
     assert [f"True {n}\r\n" in seen for n in (1, 2, 3)] == [True] * 3, "shown on a terminal, a program has one"
     assert "\r\r\n" not in seen
     assert (tmp_path / ".perflaw/default/runs/0002/stdout.txt").read_text() == "True 2\n"

@@ -4,13 +4,17 @@ import io
 import math
 import threading
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from perflaw import progress as shared
 from perflaw.cli import progress as terminal
+from perflaw.cli.explore import Shown
 from perflaw.cli.main import VERBS, cli
 from perflaw.progress import RemainingTime, RunTimes, Work
+from tests.studies_factory import trial
 
 
 def told(speed, whole_s, every_s=0.5):
@@ -75,12 +79,14 @@ def test_runs_without_one_number_take_as_long_as_the_longest():
 
 
 def test_the_line_says_part_and_time_left_and_of_unknown_work_the_time_it_took():
-    clock, drawn = iter([0.0, 0.5, 2.0, 4.0, 4.0]), []
+    clock, drawn = iter([0.0, 0.5, 2.0, 2.0, 4.0, 4.0]), []
     work = Work("learning", drawn.append, lambda: next(clock), ticking=False)
     work.show(0.1)
     assert drawn == [], "less than a second"
     work.show(0.5)
     assert drawn == ["learning [##########----------] 50 % · about 2 s left"]
+    work.show(0.5, 2.0, "run 2 of 3")
+    assert drawn[-1].endswith("about 2 s left · run 2 of 3"), "a narrow terminal cuts what comes last"
     other = Work("reading", drawn.append, lambda: 0.0, ticking=False)
     assert other.line(75.0) == "reading · 1 min 15 s"
 
@@ -224,3 +230,18 @@ def test_a_notebook_shows_progress_below_the_cell_and_takes_it_away(monkeypatch)
         time.sleep(0.1)
     assert any(text.startswith("recording") for text in shown)
     assert shown[-1] == ""
+
+
+def test_what_comes_between_the_trials_of_a_study_is_in_the_time_left():
+    """A trial of half a second that starts its target for a second takes a second and a half."""
+    budget = SimpleNamespace(trials=10)
+    metric = SimpleNamespace(name="cost", goal="min", unit="")
+    study = SimpleNamespace(metrics=[metric], budget=budget, repetitions=1)
+    now, told = [0.0], []
+    shown = Shown(study, lambda part, left=None, text="": told.append((part, left)), lambda: now[0])
+    made = []
+    for number in range(1, 5):
+        now[0] += 1.5
+        made.append(replace(trial(number, {"x": number}, cost=1.0), seconds=0.5))
+        shown.trial(made[-1], made)
+    assert told[-1] == (0.4, pytest.approx(9.0))

@@ -199,6 +199,7 @@ class Experiment:
     def variance(self, component: str | None = None, metric: str = "time") -> Answer[Pattern]:
         """Patterns of variance, most important first; with a ``component``, ``document["function"]`` explains it."""
         from perflaw.learn.variance.analyse import variance
+        from perflaw.notices import progress
         from perflaw.report.documents import variance_document
         from perflaw.report.quantity import quantity
         from perflaw.report.variance.text import variance_screen, variance_table
@@ -206,9 +207,12 @@ class Experiment:
         from perflaw.store.evidence import find_metric
 
         recordings = self.recordings
-        tree = read_call_tree(recordings, find_metric(recordings, metric))
+        with progress("reading call trees") as show:
+            tree = read_call_tree(recordings, find_metric(recordings, metric), show)
         known = {one.name: one for one in tree.components}
-        found = variance(tree, component=known[find_component(component, known, "variance")] if component else None)
+        asked = known[find_component(component, known, "variance")] if component else None
+        with progress("finding patterns of variance") as show:
+            found = variance(tree, component=asked, tell=show)
         document, unit = variance_document(found, [one.run for one in recordings]), tree.metric.unit
         text = (
             variance_screen(document, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from perflaw.api.reading import find_component, read_recordings
 from perflaw.errors import StoreError, UsageError
 from perflaw.notices import progress
-from perflaw.parts import in_parts
+from perflaw.parts import are_here, in_parts, step_of
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from perflaw.types import Observed, PathSpec, SpecVerdict
 
 
+MINED: Final = 0.8
+"""Part of mining that is done when all functions are mined: where their groups lie in single runs is left."""
 PART: Final = 8
 """Functions that are mined by one task of a cluster."""
 
@@ -143,10 +145,24 @@ def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_
     """Specifications of functions from what was observed of them, the most expensive function first."""
     from perflaw.check.spec_location import locate
 
-    mine_each = partial(_mine_each, options=options, now_ns=now_ns)
+    # Functions of many call paths take most of the time.
+    paths = [1 + sum(len(one.paths) for one in each.observations) for each in observed]
+    whole = max(sum(paths), 1)
     with progress(f"mining {len(observed)} functions") as show:
-        mined = in_parts(mine_each, observed, PART, lambda done: show(done / (len(observed) or 1)))
-        specs = locate(mined, observed)
+        done = 0
+
+        def tell(number: int) -> None:
+            show(MINED * sum(paths[:number]) / whole)
+
+        def tell_next() -> None:
+            nonlocal done
+            done += 1
+            tell(done)
+
+        within = tell_next if are_here() else None  # other processes have no progress bar
+        mine_each = partial(_mine_each, options=options, now_ns=now_ns, tell=within)
+        mined = in_parts(mine_each, observed, PART, tell)
+        specs = locate(mined, observed, step_of(show, MINED, 1.0))
     return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
 
 
@@ -181,10 +197,9 @@ def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
 
     recordings = read_recordings(request.experiment, request.runs)
     shares = sampled_shares(open_experiment(request.experiment).folder)
-    observed = [
-        replace(one, share=shares.get(one.component, one.share))
-        for one in read_observed(recordings, None, request.metric)
-    ]
+    with progress("reading call paths") as show:
+        read = read_observed(recordings, None, request.metric, show)
+    observed = [replace(one, share=shares.get(one.component, one.share)) for one in read]
     if not request.names:
         return recordings, observed
     known = {each.component: each for each in observed}
@@ -192,8 +207,16 @@ def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     return recordings, [known[name] for name in chosen]
 
 
-def _mine_each(observed: Sequence[Observed], options: MiningOptions, now_ns: int) -> list[MinedSpec]:
-    return [_mine(each, options, now_ns) for each in observed]
+def _mine_each(
+    observed: Sequence[Observed], options: MiningOptions, now_ns: int, tell: Callable[[], None] | None = None
+) -> list[MinedSpec]:
+    """Specifications of some functions; ``tell`` is called after each."""
+    specs = []
+    for each in observed:
+        specs.append(_mine(each, options, now_ns))
+        if tell:
+            tell()
+    return specs
 
 
 def _mine(observed: Observed, options: MiningOptions, now_ns: int) -> MinedSpec:

@@ -17,7 +17,7 @@ from perflaw.api.profiles import comparison, profile_document
 from perflaw.api.reading import read_recordings
 from perflaw.errors import PerflawError, StoreError
 from perflaw.notices import notice, progress
-from perflaw.parts import in_parts
+from perflaw.parts import in_parts, step_of
 from perflaw.report.quantity import counted
 
 if TYPE_CHECKING:
@@ -249,9 +249,8 @@ def variance_views(
         trees = read_call_trees(recordings, metrics, show)
     surveys = []
     with progress("finding patterns of variance") as show:
-        for number, tree in enumerate(trees, 1):
-            surveys.append(survey(tree, options))
-            show(number / len(trees))
+        for number, tree in enumerate(trees):
+            surveys.append(survey(tree, options, step_of(show, number / len(trees), (number + 1) / len(trees))))
     before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []

@@ -29,6 +29,7 @@ from perflaw.check.spec_calls import (
 )
 from perflaw.learn.paths.durations import cdf, mean_duration, merged, quantile, total
 from perflaw.learn.paths.selection import literal_pattern
+from perflaw.parts import untold
 from perflaw.types import Histogram, Observed, PathGroup, PathSpec
 from perflaw.types.specifications import LOCATION_LEVELS, MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
@@ -155,13 +156,19 @@ def _sum(histogram: Histogram) -> float:
 # ---- Specifications.
 
 
-def locate(specs: Sequence[MinedSpec], observed: Sequence[Observed]) -> list[MinedSpec]:
+def locate(
+    specs: Sequence[MinedSpec], observed: Sequence[Observed], tell: Callable[[float], None] = untold
+) -> list[MinedSpec]:
     """The specifications with the durations of their groups in the runs that they were mined from.
 
     ``observed`` has the observations behind each specification. The durations of a group are means over the runs; how much
-    runs differ is known after what all functions share in each run has been taken out.
+    runs differ is known after what all functions share in each run has been taken out. ``tell`` is told the part that is
+    done.
     """
-    grouped = [group_calls(mined, one) for mined, one in zip(specs, observed, strict=True)]
+    grouped = []
+    for mined, of_function in zip(specs, observed, strict=True):
+        grouped.append(group_calls(mined, of_function))
+        tell(0.5 * len(grouped) / len(specs))
     runs = {
         (number, place): durations_by_run(calls, one.queued_ns, 0.0)
         for number, one in enumerate(grouped)

@@ -131,12 +131,14 @@ def settings(configuration: Configuration) -> str:
 class Shown:
     """What a study's step shows."""
 
-    def __init__(self, study: Study, show: Show) -> None:
-        self._study, self._show, self._line = study, show, ""
+    def __init__(self, study: Study, show: Show, clock: Callable[[], float] = time.monotonic) -> None:
+        self._study, self._show, self._clock, self._line = study, show, clock, ""
         self._metric = next((metric for metric in study.metrics if metric.goal), study.metrics[0])
         self._total = study.budget.trials
         self._done, self._left_s = 0.0, None if self._total is None else 0.0
-        self._told_at = time.monotonic()
+        self._told_at = self._clock()
+        self._between_s: list[float] = []
+        """Seconds from the end of each trial to that of the next: what comes before and after it takes its time as well."""
 
     def limit(self, size: int | None) -> None:
         """There are only so many configurations; None: endless."""
@@ -148,7 +150,7 @@ class Shown:
         """A value of the trial that runs."""
         if reading.metric == self._metric.name and self._line:
             now = f"now {reading.value:.4g} {self._metric.unit}".rstrip()
-            since = time.monotonic() - self._told_at
+            since = self._clock() - self._told_at
             left = None if self._left_s is None else max(self._left_s - since, 0.0)
             self._show(self._done, left, f"{self._line} · {now} after {reading.at_s:.1f} s")
 
@@ -172,11 +174,13 @@ class Shown:
             parts.append(f"trial {trial.number} is no data point: {trial.reason[:60]}")
         self._line = " · ".join(parts)
         detail(f"trial {trial.number}: {settings(trial.configuration)}: {seconds_words(trial.seconds)}")
+        now = self._clock()
+        self._between_s.append(now - self._told_at)
+        self._told_at = now
         if self._total is not None:
             left = max(0, self._total - len(made))
             self._done = len(made) / max(self._total, 1)
-            self._left_s = left * median(one.seconds for one in made) if made else None
-        self._told_at = time.monotonic()
+            self._left_s = left * median(self._between_s) if made else None
         self._show(self._done, self._left_s, self._line)
 
 

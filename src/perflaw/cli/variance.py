@@ -112,8 +112,8 @@ def command(
         options = Options(cov, pressure=pressure, trim=trim, paper=paper, keep_outliers=keep_outliers)
         options = replace(options, probabilities=probabilities or options.probabilities)
         read = parse_time if tree.metric.unit == "ns" else partial(parse_number, subject="--deadline")
-        with step("finding patterns of variance"):
-            found = variance(tree, options, component, [read(text) for text in deadlines])
+        with step("finding patterns of variance") as show:
+            found = variance(tree, options, component, [read(text) for text in deadlines], show)
         _write_graphs(found, dot, perfetto, recordings)
         if output:
             from perflaw.cli.pages import write_variance

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import StoreError
-from perflaw.parts import merged_in_parts, untold
+from perflaw.parts import are_here, merged_in_parts, step_of, untold
 from perflaw.store.columns import NULL, WIDE, Array, Column, Row, Table, Tables
 from perflaw.store.experiment import Recording
 from perflaw.store.merge import merge
@@ -37,6 +37,12 @@ MIN_NOISE_NS: Final = 100
 """Duration of a cache miss: the cost of an invocation is not known better than this."""
 PART: Final = 8
 """Recordings, or merged parts of them, that are merged at once."""
+PART_OF_A_METRIC: Final = 0.05
+"""Part of the reading that making the tree of a metric is."""
+MERGED: Final = 0.4
+"""Cost of merging a recording with others for the first time, in that of reading it."""
+TABLES_READ: Final = 0.9
+"""Part of the reading that is done when all tables are read and merged once; the rest is merging them further."""
 
 
 def read_call_tree(recordings: Sequence[Recording], metric: Metric, tell: Callable[[float], None] = untold) -> CallTree:
@@ -52,7 +58,8 @@ def read_call_trees(
 
     ``tell`` is told the part of the reading that is done, 0 to 1.
     """
-    tables = read_merged([recording.folder.absolute() for recording in recordings], tell)
+    read = 1.0 - min(PART_OF_A_METRIC * len(asked), 0.5)
+    tables = read_merged([recording.folder.absolute() for recording in recordings], step_of(tell, 0.0, read))
     metrics = {known.name: known for recording in recordings for known in recording.run.metrics}
     noise = max(
         0.0
@@ -74,7 +81,10 @@ def read_call_trees(
     if incomplete:
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
     with_marks = all("off" in recording.run.words for recording in recordings)
-    trees = [call_tree(tables, metric, metrics, tuple(notes), noise, with_marks) for metric in asked]
+    trees = []
+    for number, metric in enumerate(asked, 1):
+        trees.append(call_tree(tables, metric, metrics, tuple(notes), noise, with_marks))
+        tell(read + (1.0 - read) * number / len(asked))
     trees = [replace(tree, event_ns=event_ns) for tree in trees]
     machines = [recording.run.machine for recording in recordings]
     watched = [machine.losses for machine in machines if machine is not None and machine.losses is not None]
@@ -90,16 +100,37 @@ def read_merged(folders: Sequence[Path], tell: Callable[[float], None] = untold)
     They are read and merged some at a time, and then what came of that is merged likewise. Sums are exact, so that this
     gives the tables of one merge of all of them. ``tell`` is told the part that is done.
     """
-    return merged_in_parts(partial(_read_together, host=gethostname()), merge, folders, PART, tell)
+    read = partial(_read_together, host=gethostname())
+    if not are_here():
+        return merged_in_parts(read, merge, folders, PART, tell)
+    done = 0.0
+
+    def tell_read(recordings: float) -> None:
+        nonlocal done
+        done += recordings
+        tell(TABLES_READ * done / len(folders) / (1.0 + MERGED))
+
+    merged = merged_in_parts(partial(read, tell=tell_read), merge, folders, PART)
+    tell(1.0)
+    return merged
 
 
-def _read_together(folders: Sequence[Path], host: str) -> Tables:
-    """The recordings in some folders as one; ``host`` is the one whose paths these are."""
+def _read_together(folders: Sequence[Path], host: str, tell: Callable[[float], None] = untold) -> Tables:
+    """The recordings in some folders as one; ``host`` is the one whose paths these are.
+
+    ``tell`` is told how many are read each time that one is, and in the same unit what merging them was.
+    """
     for folder in folders:
         if gethostname() != host and not folder.is_dir():
             why = "each worker of a cluster reads recordings itself, and this one does not see the folder"
             raise StoreError(f"{folder} is not there on {gethostname()}", why, "--cluster local:4")
-    return merge([read_tables(folder) for folder in folders])
+    tables = []
+    for folder in folders:
+        tables.append(read_tables(folder))
+        tell(1.0)
+    merged = merge(tables)
+    tell(MERGED * len(folders))
+    return merged
 
 
 def call_tree(

@@ -6,7 +6,7 @@ Only runs recorded with ``--collect paths`` have these tables, beside those of `
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.errors import StoreError
+from perflaw.parts import untold
 from perflaw.store.columns import Array, Column, Table, Tables, texts
 from perflaw.store.experiment import Recording, replace_table
 from perflaw.store.schema import PATHS, WHOLE
@@ -45,12 +46,16 @@ def about_table(about: PathsAbout) -> Table:
 
 
 def read_observed(
-    recordings: Sequence[Recording], components: Collection[str] | None = None, metric: str = TIME.name
+    recordings: Sequence[Recording],
+    components: Collection[str] | None = None,
+    metric: str = TIME.name,
+    tell: Callable[[float], None] = untold,
 ) -> list[Observed]:
     """The observations of every function that was chosen or is hot, or of these ``components`` alone.
 
     Runs, processes and hosts are put together; functions with most time come first. StoreError where no run collected
-    durations by call path, where none has the metric, and where a table is missing or damaged.
+    durations by call path, where none has the metric, and where a table is missing or damaged. ``tell`` is told the part
+    that is read.
     """
     having = [recording for recording in recordings if has_table(recording.folder, "path_about")]
     if not having:
@@ -60,7 +65,7 @@ def read_observed(
         what, why = f"no durations of {metric} by call path", "they are of time, and of cpu where it is measured"
         raise StoreError(what, why, "perflaw record --metric cpu --collect paths -- …")
     functions: dict[str, _FunctionPaths] = {}
-    for recording in able:
+    for number_of_run, recording in enumerate(able, 1):
         # Add the observations of one run.
         tables, run = {name: read_table(recording.folder, name) for name in PATHS}, recording.run
         ((build, tick, probe_ns, dropped),) = tables["path_about"]
@@ -86,6 +91,7 @@ def read_observed(
             ]
             if run.machine:
                 function.queued_ns[run.id] = run.machine.queued_ns
+        tell(number_of_run / len(able))
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -24,6 +24,7 @@ from perflaw.learn.variance.patterns import (
 )
 from perflaw.learn.variance.tail import cost_distribution
 from perflaw.learn.variance.tree import Options, Tree, tracing_hides
+from perflaw.parts import step_of, untold
 from perflaw.types.call_trees import CallTree
 from perflaw.types.recordings import Component
 from perflaw.types.variance import (
@@ -39,23 +40,32 @@ from perflaw.types.variance import (
 
 CURVE_POINTS: Final = 40
 """Number of deadlines at which the curve of misses is known."""
+OUTLIERS, INTERRUPTIONS, WALKED = 0.36, 0.49, 0.87
+"""Part of a survey that is done when outliers are known, when interruptions are removed, and when the tree is walked."""
 CURVE_MARGIN: Final = 1.5
 """Factor by which the curve extends beyond the fastest and the slowest call, where only Chebyshev's bound goes on."""
 
 
 def variance(
-    tree: CallTree, options: Options | None = None, component: Component | None = None, deadlines: Sequence[float] = ()
+    tree: CallTree,
+    options: Options | None = None,
+    component: Component | None = None,
+    deadlines: Sequence[float] = (),
+    tell: Callable[[float], None] = untold,
 ) -> Variance:
     """The patterns of variance of a program, most important first, and the explanation of one function.
 
     That is ``component``, whose drivers are learnt as well; by default the coroutine with the first of the
-    latencies, else the root of the first pattern. ``deadlines`` are in the unit of the metric.
+    latencies, else the root of the first pattern. ``deadlines`` are in the unit of the metric. ``tell`` is told the part
+    that is done.
     """
-    found = survey(tree, options)
+    with_drivers = component is not None  # learning them takes as long as all else
+    surveyed = 0.5 if with_drivers else 0.9
+    found = survey(tree, options, step_of(tell, 0.0, surveyed))
     chosen = component or _first(found.variance)
     if chosen is None:
         return found.variance
-    return replace(found.variance, explanation=found.explain(chosen, deadlines, with_drivers=component is not None))
+    return replace(found.variance, explanation=found.explain(chosen, deadlines, with_drivers))
 
 
 def _first(variance: Variance) -> Component | None:
@@ -103,16 +113,20 @@ class Survey:
         return self.explain(component, deadlines, with_drivers)
 
 
-def survey(tree: CallTree, options: Options | None = None) -> Survey:
+def survey(tree: CallTree, options: Options | None = None, tell: Callable[[float], None] = untold) -> Survey:
     """The patterns of a call tree, ready to explain its functions."""
-    return surveys(tree, [options or Options()])[0]
+    return surveys(tree, [options or Options()], tell)[0]
 
 
-def surveys(tree: CallTree, several: Sequence[Options]) -> list[Survey]:
+def surveys(tree: CallTree, several: Sequence[Options], tell: Callable[[float], None] = untold) -> list[Survey]:
     """The patterns under several pressures and trims (§8.1); labels are those of the first options."""
     keep = several[0].keep_outliers
     outliers = Outliers() if keep else find_outliers(tree)
-    walked = Tree(remove_interruptions(tree, outliers), happened_once(tree, outliers), keep_losses=keep)
+    tell(OUTLIERS)
+    without = remove_interruptions(tree, outliers)
+    tell(INTERRUPTIONS)
+    walked = Tree(without, happened_once(tree, outliers), keep_losses=keep)
+    tell(WALKED)
     labels = label(walked, several[0])
     segments, extracted = labels.segments_by_node(), extract(walked, labels)
     merged = {

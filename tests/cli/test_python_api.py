@@ -53,6 +53,15 @@ def test_what_stands_in_a_terminal_is_what_prints(perflaw_run, here):
     assert repr(one.predict(n=1e5)) == perflaw_run("predict", "default", "n=1e5", cwd=here).stdout
 
 
+def test_a_notebook_shows_what_is_predicted_and_what_an_experiment_holds(here):
+    one = perflaw.load()
+    assert "<th>at " not in one.annotate()._repr_html_()
+    shown = one.annotate(at={"n": 1e5})
+    assert "<th>at n = 100,000</th>" in shown._repr_html_()
+    assert all(len(row) == len(shown.headings) for row in shown.rows)
+    assert one._repr_html_() == one.runs._repr_html_()
+
+
 def test_tables_have_a_row_for_each_run_function_and_invocation(here):
     one = perflaw.load()
     runs = one.runs

@@ -69,6 +69,9 @@ class Experiment:
     place: Callable[[str], Path] | None = field(default=None, repr=False)
     """The folder of an experiment by its name; None: below the working folder."""
 
+    def _repr_html_(self) -> str:
+        return self.runs._repr_html_()
+
     def located(self) -> AbstractContextManager[None]:
         """While entered, experiments are where this one is."""
         return located_by(self.place) if self.place else nullcontext()
@@ -152,16 +155,20 @@ class Experiment:
         """The law of each function's cost, ranked by share, or by cost at the point ``at``."""
         from perflaw.api.laws import learn_experiment
         from perflaw.report.annotations import annotations_text
+        from perflaw.report.law_words import features_text
         from perflaw.report.plots import law_or_total
-        from perflaw.report.quantity import percent
+        from perflaw.report.quantity import NOTHING, estimate, percent
 
         learnt = learn_experiment(self.name, self.chosen, at, metric)
         document = learnt.document(at)
         rows = []
         for row in document["annotations"]:
             laws = "; ".join(part["law"] for part in row["shown"]["laws"])
-            rows.append([percent(row["share"]), row["component"], laws, row["shown"]["growth"]])
+            told = row["predicted"]
+            cost = estimate(told["mean"], told["mean_low"], told["mean_high"], row["unit"]) if told else NOTHING
+            rows.append([percent(row["share"]), row["component"], laws, row["shown"]["growth"], *[cost] * bool(at)])
         headings = ["share", "function", f"{metric} per {_per(document)}", "grows as"]
+        headings += [f"at {features_text(at)}"] if at else []
         nouns = learnt.annotations
         text = annotations_text(document, False)
         return Answer(nouns, document, text, headings, rows, lambda place: law_or_total(nouns[place]))

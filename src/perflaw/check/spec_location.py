@@ -29,7 +29,6 @@ from perflaw.check.spec_calls import (
 )
 from perflaw.learn.paths.durations import cdf, mean_duration, merged, quantile, total
 from perflaw.learn.paths.selection import literal_pattern
-from perflaw.parts import untold
 from perflaw.types import Histogram, Observed, PathGroup, PathSpec
 from perflaw.types.specifications import LOCATION_LEVELS, MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
@@ -157,7 +156,7 @@ def _sum(histogram: Histogram) -> float:
 
 
 def locate(
-    specs: Sequence[MinedSpec], observed: Sequence[Observed], tell: Callable[[float], None] = untold
+    specs: Sequence[MinedSpec], observed: Sequence[Observed], tell: Callable[[float], None] = lambda part: None
 ) -> list[MinedSpec]:
     """The specifications with the durations of their groups in the runs that they were mined from.
 

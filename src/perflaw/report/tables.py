@@ -185,15 +185,25 @@ MAX_HTML_ROWS: Final = 30
 """Rows that a table in a notebook shows."""
 
 
-def html_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table as HTML; what is no text is written by ``str``. Further rows are counted.
+MAX_SHORT: Final = 1e5
+"""Numbers below which six digits are enough to read; larger ones are told in full."""
 
-    >>> html_table(["n"], [["<b>"]])
-    '<table><thead><tr><th>n</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A table as HTML; what is no text is written by ``str``, fractions below 100,000 with six digits.
+
+    Further rows are counted.
+
+    >>> html_table(["n"], [["<b>"], [1.6567625211289044]])
+    '<table><thead><tr><th>n</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr><tr><td>1.65676</td></tr></tbody></table>'
     """
+
+    def shown(cell: object) -> str:
+        return html.escape(f"{cell:.6g}" if isinstance(cell, float) and abs(cell) < MAX_SHORT else str(cell))
+
     head = "".join(f"<th>{html.escape(one)}</th>" for one in headings)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows[:MAX_HTML_ROWS]
+        "<tr>" + "".join(f"<td>{shown(cell)}</td>" for cell in row) + "</tr>" for row in rows[:MAX_HTML_ROWS]
     )
     more = f"<p>{len(rows) - MAX_HTML_ROWS} more</p>" if len(rows) > MAX_HTML_ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

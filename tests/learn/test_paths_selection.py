@@ -1,7 +1,7 @@
 """Recordings that recorded different callers of one function."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, reduce
 from itertools import permutations
 
 from perflaw.learn.paths import MiningOptions
@@ -57,6 +57,20 @@ def test_calls_of_which_no_caller_was_recorded_do_not_count_as_a_way_of_their_ow
     assert len(mined.groups) == 2
     assert mined.points == 2000
     assert found.notes == (f"3 of 5 {FEWER_CALLERS}",)
+
+
+def test_callers_that_too_few_runs_recorded_to_tell_how_much_these_vary_wait_for_more():
+    def mixed(more):
+        runs = [(seed, "semop") for seed in range(3)] + [(seed, "semop write headers") for seed in range(3, 3 + more)]
+        parts = [seen(seed, selected) for seed, selected in runs]
+        marked = [
+            replace(one, observations=tuple(replace(each, run=str(number)) for each in one.observations))
+            for number, one in enumerate(parts)
+        ]
+        return set(mine(with_like_callers(reduce(both, marked), OPTIONS, NOW), OPTIONS, NOW).paths)
+
+    assert mixed(2) == {("semop",)}
+    assert mixed(3) == set(WAYS)
 
 
 def test_observations_of_like_callers_stay_what_they_are():
@@ -119,4 +133,5 @@ def test_files_of_specifications_keep_what_was_recorded():
     one = spec(1, "semop headers")
     text = spec_yaml(SpecFile((MinedSpec(one),)))
     assert parse_specs(text, "x.yaml").specs[0].spec.selected == one.selected == ("semop headers",)
-    assert "selected" not in spec_yaml(SpecFile((MinedSpec(one),)), evidence=False)
+    reviewed = spec_yaml(SpecFile((MinedSpec(one),)), evidence=False)
+    assert parse_specs(reviewed, "x.yaml").specs[0].spec.selected == one.selected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -199,6 +200,23 @@ def test_others_are_timed_while_the_callers_of_one_function_are_recorded():
     assert (tiny.rounds, tiny.spec.paths) == (1, (("app.tiny",),))
     assert tiny.spec.points == 4000 * program.asked[-1].seconds
     assert {path[0] for path in knowledge.functions["app.load"].spec.paths} == {"app.quick", "app.slow"}
+
+
+def test_recordings_of_the_level_below_stay_until_those_of_the_next_one_tell_how_much_they_vary():
+    """Whenever the loop ends, there is something that the program can be held against."""
+    program, knowledge, kept = MadeUp(), Knowledge(), {}
+    for _ in range(30):
+        request = knowledge.next(program.now).request
+        knowledge.add(replace(program.measure(request), run=str(request.number)), request)
+        if request.functions[:1] == ("app.load",):
+            kept[request.number] = request.kind
+        for _, run in knowledge.superseded:
+            kept.pop(int(run), None)
+        knowledge.superseded = []
+        counts = Counter(kept.values())
+        assert counts["durations"] or not 0 < counts["paths"] < 3
+    assert counts["paths"] >= 3
+    assert not counts["durations"]
 
 
 def test_functions_that_call_each_other_are_not_timed_together():

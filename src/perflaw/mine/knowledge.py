@@ -19,7 +19,7 @@ from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT
 from perflaw.learn.paths.durations import clusters, merged, quantile, total
 from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
-from perflaw.learn.paths.selection import with_like_callers
+from perflaw.learn.paths.selection import REPLICATES, with_like_callers
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
@@ -40,8 +40,6 @@ PURE: Final = 0.98
 """Part of a group's calls in one cluster from which on there is nothing left to explain."""
 MOST_CALLERS: Final = 24
 """Callers that are recorded at once, those that samples found most often."""
-REPLICATES: Final = 3
-"""Measurements that have to show each group of a settled function, for it to be known how much they vary."""
 MOST_REPLICATES: Final = 8
 """Measurements of a settled function after which groups that few of them show are not waited for."""
 MOST_MEASUREMENTS: Final = 24
@@ -104,6 +102,8 @@ class KnownFunction:
     """What was learnt from them; on a new level that of the level below, until there is something better."""
     below: int = 0
     """The level before this one."""
+    runs_below: list[str] = field(default_factory=list)
+    """Recordings on lower levels, which are kept until there are as many on this one as tell how much they vary."""
     is_new_level: bool = False
     """Whether nothing was observed on this level yet; what is known is that of the level below."""
     rate: float = 0.0
@@ -300,7 +300,8 @@ class Knowledge:
             function.level, function.is_new_level, function.named = function.below, False, ()
             return self._settle(function, "recording what samples took for its callers distorts it")
         if function.is_new_level:
-            self._forget(function, len(function.observed))
+            function.runs_below += function.runs
+            function.observed, function.runs = [], []
             function.is_new_level = False
         if not function.settled:
             spec = self._mined([*function.observed, observed], measurement.end_ns)
@@ -310,6 +311,8 @@ class Knowledge:
         function.observed.append(observed)
         function.runs.append(measurement.run)
         function.count_replicates()
+        if function.replicates >= REPLICATES:
+            self._forget_below(function)
         if len(function.observed) > MOST_MEASUREMENTS:
             # Every second one goes, so that the first one tells for how long nothing has changed.
             self.superseded += [(name, run) for run in function.runs[1::2] if run]
@@ -325,6 +328,7 @@ class Knowledge:
             )
             function.differing = function.differing + 1 if differs else 0
             if function.differing >= DIFFERING:
+                self._forget_below(function)
                 self._forget(function, len(function.observed) - function.differing)
                 function.settled, function.rounds, function.level, function.differing = False, 0, 0, 0
                 news.append(f"{name}: its durations have changed; it is learnt anew")
@@ -403,6 +407,11 @@ class Knowledge:
         """Drop the oldest measurements of a function."""
         self.superseded += [(function.name, run) for run in function.runs[:count] if run]
         function.observed, function.runs = function.observed[count:], function.runs[count:]
+
+    def _forget_below(self, function: KnownFunction) -> None:
+        """Drop the recordings on lower levels."""
+        self.superseded += [(function.name, run) for run in function.runs_below if run]
+        function.runs_below = []
 
     def _settle(self, function: KnownFunction, why: str) -> list[str]:
         """Nothing more is to be learnt of a function for now; its callers are candidates."""

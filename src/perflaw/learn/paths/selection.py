@@ -21,6 +21,8 @@ from perflaw.types.specifications import CallPath
 Selection = tuple[str, ...]
 """What ``PathSpec.selected`` has: texts of patterns, each of which a recorded function matches."""
 Part = TypeVar("Part")
+REPLICATES = 3
+"""Runs that have to show a group of call paths, for it to be known how much they vary."""
 FEWER_CALLERS = "recorded fewer of the callers that tell call paths apart: their calls are left out"
 """End of a note."""
 
@@ -65,12 +67,14 @@ def best_pool(
     parts: Sequence[Part],
     about: Callable[[Part], tuple[Selection, Sequence[CallPath]]],
     model: Callable[[list[Part], frozenset[str]], PathSpec],
+    runs: Callable[[list[Part]], int] = lambda _: REPLICATES,
 ) -> tuple[list[Part], frozenset[str]]:
     """The parts that make the best model together, and functions to be left out of their paths, which some did not record.
 
     ``about`` gives what a part recorded and its paths; ``model`` a model of some parts without these functions. The callers of
-    each part, and those that all have in common, are tried with all parts that recorded at least these; the model that
-    explains most groups is the best one, and of several that of most calls.
+    each part, and those that all have in common, are tried with all parts that recorded at least these. A model of fewer than
+    ``REPLICATES`` ``runs``, where their number is known, says little of how much these vary, so that one of more comes first;
+    then the model that explains most groups is the best one, and of several that of most calls.
     """
     known = [about(part) for part in parts]
     names = callers_on(path for _, paths in known for path in paths)
@@ -79,14 +83,15 @@ def best_pool(
     candidates = dict.fromkeys([frozenset.intersection(*recorded), *recorded])
     if len(candidates) == 1:
         return list(parts), frozenset()
-    best: tuple[tuple[int, int, int], list[Part], frozenset[str]] | None = None
+    best: tuple[tuple[int, int, int, int], list[Part], frozenset[str]] | None = None
     for chosen in candidates:
         own = callers_on(
             path for here, (_, paths) in zip(recorded, known, strict=True) if here == chosen for path in paths
         )
         pool = [part for part, here in zip(parts, recorded, strict=True) if here >= own]
         spec = model(pool, names - chosen)
-        score = (sum(not group.standing for group in spec.groups), spec.points, len(spec.paths))
+        groups = sum(not group.standing for group in spec.groups)
+        score = (min(runs(pool), REPLICATES), groups, spec.points, len(spec.paths))
         if best is None or score > best[0]:
             best = (score, pool, names - chosen)
     assert best
@@ -113,6 +118,7 @@ def with_like_callers(observed: Observed, options: MiningOptions, now_ns: int) -
         list(used),
         lambda selected: ((selected,), [observed.paths[place] for place in used[selected]]),
         lambda pool, left_out: mine(only(pool, left_out), options, now_ns),
+        lambda pool: len({one.run for one in observed.observations if one.selected in pool}),
     )
     kept = only(pool, left_out)
     if len(kept.observations) == len(observed.observations):

@@ -18,7 +18,7 @@ def fleet():
         "utility": 0.5,
     }  # fmt: skip
     spent = [{"host": NAME, "age_s": 5.0, "share": 0.01, "own": 0.125}]
-    decision = {"age_s": 5.0, "host": NAME, "what": NAME, "why": NAME, "utility": 1.0}
+    decision = {"age_s": 5.0, "host": NAME, "pid": 4711, "what": NAME, "why": NAME, "utility": 1.0}
     service = {
         "service": NAME, "allow": [NAME], "budget": 0.02, "stubs": [stub], "functions": [function], "spent": spent,
         "decisions": [decision],
@@ -36,6 +36,7 @@ def test_the_page_shows_names_as_text_and_the_cost_beside_the_budget():
     assert ": 1.0 %, 5 s ago" in page
     assert ": 12.5 %, 5 s ago" in page  # of the stub itself
     assert "2.0 µs" in page
+    assert "<td>4711</td>" in page
     assert "none yet" in fleet_page({"services": [{**fleet()["services"][0], "spent": [], "decisions": []}]})
     assert "No service is enrolled" in fleet_page({"services": []})
 

@@ -155,12 +155,17 @@ def fleet_tables(document: Document) -> str:
     )
 
 
+def _pid_text(pid: int | None) -> str:
+    """The number of a process; nothing where the controller does not know it any more."""
+    return "" if pid is None else str(pid)
+
+
 def _service(service: Document) -> str:
     name = escape(service["service"])
     functions = [[*function_row(one)] for one in service["functions"]]
     link = f'<p><a href="/specs/{quote(service["service"], safe="")}">specifications with their call paths</a></p>'
     decisions = [
-        [heard_text(one["age_s"]), one["host"], one["what"], one["why"], f"{one['utility']:.2f}"]
+        [heard_text(one["age_s"]), one["host"], _pid_text(one["pid"]), one["what"], one["why"], f"{one['utility']:.2f}"]
         for one in service["decisions"]
     ]
     parts = [
@@ -173,7 +178,7 @@ def _service(service: Document) -> str:
         "<h3>CPU time of the stubs themselves</h3>", f"<p>{_OWN}</p>",
         _chart(service["spent"], "own", "CPU time of the stubs themselves"),
         _table(name, "Specifications", FUNCTION_HEADINGS, functions), link if functions else "",
-        _table(name, "Decisions", ("when", "host", "measure", "because", "utility"), decisions), "</section>",
+        _table(name, "Decisions", ("when", "host", "pid", "measure", "because", "utility"), decisions), "</section>",
     ]  # fmt: skip
     return "".join(parts)
 

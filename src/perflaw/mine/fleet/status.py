@@ -29,6 +29,7 @@ def fleet_status(ledger: Ledger, specs: dict[str, Sequence[PathSpec]] | None = N
 def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: int) -> Document:
     stubs = ledger.stubs(service.name)
     hosts = {stub.id: stub.host for stub in stubs}
+    pids = {stub.id: stub.pid for stub in stubs}
     known = {(spec.component, spec.metric): spec for spec in specs}
     functions: dict[tuple[str, str], Document] = {}
     for one in ledger.coverage(service.name):
@@ -82,6 +83,7 @@ def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: i
             {
                 "age_s": round((now - at) / 1e9, 1),
                 "host": hosts.get(stub, stub),
+                "pid": pids.get(stub),
                 "what": what,
                 "why": why,
                 "utility": use,

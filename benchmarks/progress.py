@@ -1,6 +1,6 @@
 """Whether long work says truly how long it will still take: python benchmarks/progress.py [VERB...].
 
-pycparser is recorded at five sizes, twice each (once, below build/), with call paths. Then each verb runs on a terminal,
+pycparser is recorded at five sizes (once, below build/), with call paths. Then each verb runs on a terminal,
 with nothing kept of what earlier verbs learnt. For every line of progress in the second half of its step, the time left
 that it tells is compared with the time until the step was over. "off" is the share of these lines that are wrong by more
 than a factor of two, and by more than a second. "silent" is the longest time without a new line of progress or output.
@@ -138,7 +138,7 @@ def prepare(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     python = environment("3.11", PACKAGES, "progress")
-    record = [*PERFLAW, "record", "--quiet", "--select", "*", "--collect", "paths", "--vary", SIZES, "--repeat", "2"]
+    record = [*PERFLAW, "record", "--quiet", "--select", "*", "--collect", "paths", "--vary", SIZES]
     program = [python, str(PROGRAMS / "ahead_more.py"), "pycparser", "{n}"]
     subprocess.run([*record, "-e", "parser", "--", *program], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     with (folder / "trace.json").open("w") as file:
@@ -157,7 +157,7 @@ def commands(scratch: Path) -> dict[str, list[str]]:
     return {
         "annotate": ["annotate", *parser, "--calls"],
         "predict": ["predict", "parser", "n=1200"],
-        "check": ["check", "parser", "10", *parser],
+        "check": ["check", "parser", "5", *parser],
         "variance": ["variance", *parser],
         "variance -o": ["variance", *parser, "-o", page],
         "trend": ["trend", *parser],

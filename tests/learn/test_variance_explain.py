@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from perflaw.learn.series import Options as LawOptions
+from perflaw.learn.series import Series, learn
 from perflaw.learn.variance.analyse import variance
+from perflaw.learn.variance.explain import _driver_by_law
 from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.tail import CostDistribution, cost_distribution, exceeded_deadline, missed_deadline
@@ -223,3 +226,19 @@ def test_other_metrics_are_told_beside():
     assert explained(metric=CPU, high=0.2).cause == "work"
     assert explained(high=0.2).cause == "work"
     assert explained().off_cpu == pytest.approx(0.0)
+
+
+def test_a_driver_beside_a_feature_that_decides_whether_there_is_a_cost():
+    """``b`` decides whether a call costs anything, ``a`` how much: the law of a driver has both."""
+    rng = np.random.default_rng(1)
+    features = {"a": rng.integers(1, 200, 300).astype(float), "b": rng.integers(1, 100, 300).astype(float)}
+    cost = np.where(
+        rng.random(300) < features["b"] / 100, features["a"] * 1000 * np.exp(0.05 * rng.normal(size=300)), 0
+    )
+    [learnt] = learn([Series("y", cost, features)], options=LawOptions(several=False, regimes=False))
+    assert set(learnt.law.features) == {"a", "b"}
+    driver = _driver_by_law("own time", "ns", learnt.law, 0.9, features)
+    values = [mean for _, mean in driver.means]
+    assert driver.feature == "a"
+    assert values == sorted(values)
+    assert values[-1] > 5 * values[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Final
 
@@ -28,6 +28,7 @@ from perflaw.learn.variance.parts import (
 from perflaw.learn.variance.patterns import underliers
 from perflaw.learn.variance.tail import budget, cost_distribution, exceeded_deadline, missed_deadline
 from perflaw.learn.variance.tree import Options, Tree, is_high, tracing_hides
+from perflaw.types.laws import Law
 from perflaw.types.variance import Block, Callee, Context, Driver, Exemplar, Explanation, Part, Relation, Source
 
 
@@ -290,10 +291,7 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
     found: list[Driver | None] = []
     for (name, unit, _), one, law in zip(responses, series, laws, strict=True):
         if law.verdict == "law" and law.features and law.r2 is not None and law.r2 >= MIN_R2:
-            x = np.unique(np.percentile(features[law.features[0]], (5, 50, 95), method="nearest"))
-            means = np.broadcast_to(law_mean(law.expression, {law.features[0]: x}), x.shape)
-            text = learnt_text(law.expression)
-            found.append(Driver(law.features[0], name, law.r2, text, unit, _pairs(x, means)))
+            found.append(_driver_by_law(name, unit, law, law.r2, features))
         else:
             found.append(_driver_by_value(name, unit, one.y, sampled.weight[rows], features))
     return tuple(driver for driver in found if driver)
@@ -301,6 +299,18 @@ def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver,
 
 def _pairs(x: Floats, means: Floats) -> tuple[tuple[float, float], ...]:
     return tuple((float(value), float(mean)) for value, mean in zip(x, means, strict=True))
+
+
+def _driver_by_law(response: str, unit: str, law: Law, r2: float, features: Mapping[str, Floats]) -> Driver:
+    """The first feature of a law, with the costs that follow from its values.
+
+    A law has a second feature where that decides whether there is a cost at all; its median stands for it.
+    """
+    name = law.features[0]
+    x = np.unique(np.percentile(features[name], (5, 50, 95), method="nearest"))
+    point = {one: np.full(x.shape, np.median(features[one])) for one in law.features} | {name: x}
+    means = np.broadcast_to(law_mean(law.expression, point), x.shape)
+    return Driver(name, response, r2, learnt_text(law.expression), unit, _pairs(x, means))
 
 
 def _driver_by_value(response: str, unit: str, y: Floats, weight: Floats, features: dict[str, Floats]) -> Driver | None:

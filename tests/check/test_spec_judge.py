@@ -229,6 +229,15 @@ def test_calls_that_resemble_their_predecessors_count_for_fewer():
         )
 
 
+def test_edges_lead_over_callers_that_were_not_recorded_when_it_was_mined(specs):
+    spec = replace(specs[0].spec, selected=("view.item view.list view.search db.load",), paths=(), groups=tuple(
+        replace(one, paths=()) for one in specs[0].spec.groups
+    ))  # fmt: skip
+    searched = group_of(spec, ("view.search", "db.load"))
+    assert searched == group_of(spec, ("view.search", "db.cached", "db.load"))
+    assert searched != group_of(spec, ("view.item", "db.cached", "db.load"))
+
+
 LOAD_PATHS = [(top, view, "load") for view in ("item", "list") for top in ("page", "job")]
 
 

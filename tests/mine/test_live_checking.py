@@ -78,3 +78,18 @@ def test_fresh_rounds_are_looked_at_as_long_as_they_speak_for_a_violation(check,
     suspected = judged(["run"] * 30, SpecOptions())
     assert check._confirm(suspected, SpecOptions(alpha=0.01)) == told
     assert len(taken) == rounds
+
+
+def test_what_was_not_suspected_is_told_as_well_when_fresh_rounds_show_it(check, monkeypatch):
+    """Rounds that ask about one function, slow once for another reason, do not keep another one waiting."""
+    taken = []
+    check.rounds = SimpleNamespace(round=lambda levels: taken.append(levels) or ["run"], ends=lambda: False)
+    other, metric = Component("db.save"), Metric("time", "ns")
+    suspected = [SpecVerdict(other, metric, "", "violated", 0.4, 0.3, 0.5, 0.01, border=5.0, e_value=1e6)]
+    fresh = [
+        SpecVerdict(other, metric, "", "holds", 0.0, -0.1, 0.1, 1.0, border=5.0, e_value=0.2),
+        SpecVerdict(Component("db.load"), metric, "", "violated", 0.4, 0.3, 0.5, 1e-9, border=5.0, e_value=1e9),
+    ]
+    monkeypatch.setattr(check, "_judge", lambda runs, options, new=(): fresh)
+    assert check._confirm(suspected, SpecOptions(alpha=0.01)) == 1
+    assert len(taken) == 3

@@ -127,11 +127,19 @@ def group_calls(mined: MinedSpec, observed: Observed) -> GroupedCalls:
 
 
 def group_of(spec: PathSpec, path: CallPath) -> int | None:
-    """Group that a call path belongs to: a known path to its own, another to the only one whose expression holds."""
+    """Group that a call path belongs to: a known path to its own, another to the only one whose expression holds.
+
+    An edge of an expression may lead over callers that were not recorded when it was mined.
+    """
     if path in spec.paths:
         known = spec.paths.index(path)
         return next((place for place, group in enumerate(spec.groups) if known in group.paths), None)
-    fitting = [place for place, group in enumerate(spec.groups) if not group.standing and holds(group.expression, path)]
+    as_mined = path_as_mined(spec, path)
+    if as_mined in spec.paths:
+        return group_of(spec, as_mined)
+    fitting = [
+        place for place, group in enumerate(spec.groups) if not group.standing and holds(group.expression, as_mined)
+    ]
     return fitting[0] if len(fitting) == 1 else None
 
 

@@ -277,7 +277,8 @@ def _verdict(
         sign = 1.0 if evidence.shift > 0 else -1.0
         deviating, steady = deviating_paths(case.spec.component, judged, sign)
         path, expression = telling_path(case.group, len(case.spec.groups) > 1, deviating, steady)
-        calls = tuple(one for one in calls if holds(expression, one.path)) or calls
+        if expression != case.group.expression:
+            calls = tuple(one for one in calls if holds(expression, one.path)) or calls
         # What is told are the numbers of the calls that are expression.
         looks = looks_at(case.function, case.place, calls, settings, is_whole=len(calls) == len(case.new_calls))
         numbers = [spreads.evidence(one) for one in looks]

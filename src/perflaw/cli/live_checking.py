@@ -182,7 +182,7 @@ class _LiveCheck:
         return int(alarms > 0)
 
     def _confirm(self, suspected: Sequence[SpecVerdict], options: SpecOptions) -> int:
-        """Look at suspected functions again, with more callers; tells those that are violated, and gives their number."""
+        """Look again, with more callers, as suspected functions ask for it; tells what is violated, and gives their number."""
         from perflaw.mine.watching import DEEPER
         from perflaw.report.documents import check_document
         from perflaw.report.verdicts import spec_verdicts_text
@@ -195,10 +195,10 @@ class _LiveCheck:
             verdicts = self._judge(runs, options, newest)
             if count < LEAST_CONFIRM_ROUNDS and not self.rounds.ends():
                 continue
+            # Fresh rounds are evidence of any function, also of one that was not suspected yet.
+            found = [one for one in verdicts if self._is_news(one)]
             names = {one.component.name for one in suspected}
-            again = [one for one in verdicts if one.component.name in names]
-            found = [one for one in again if self._is_news(one)]
-            is_futile = all((one.e_value or 0.0) <= FUTILE for one in again)
+            is_futile = all((one.e_value or 0.0) <= FUTILE for one in verdicts if one.component.name in names)
             if found or self.rounds.ends() or (count >= CONFIRM_ROUNDS and is_futile):
                 break
         self._violated.update({_key(one): one.path for one in found})

@@ -1,5 +1,7 @@
 // The call paths of one function as the paper's Figure 1: calls in the colour of the group that all paths through them belong to.
 
+// A graph that is a little too large for its place is drawn smaller, down to this; a larger one is scrolled.
+const LEAST_SCALE = 0.75;
 const CALL = { width: 176, height: 40, across: 26, down: 58, margin: 24, line: 15 };
 const BEHAVIOURS = 8;
 
@@ -26,7 +28,8 @@ function drawCalls({ nodes, lines }) {
   const height = tops.at(-1) + tall.at(-1) + CALL.margin;
   const where = { x, tops, tall };
   const ordered = [...lines].sort((a, b) => b.groups.length - a.groups.length);
-  return shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Call paths, from the start of the program down to the function" },
+  const style = `width: clamp(${LEAST_SCALE * width}px, 100%, ${width}px); height: auto`;
+  return shape("svg", { width, height, style, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Call paths, from the start of the program down to the function" },
     shape("defs", null, callMarker()), ordered.map((line) => callLine(line, nodes, where)), nodes.map((node) => callNode(node, where)),
     ordered.filter((line) => line.name).map((line) => callName(line, nodes, where)));
 }

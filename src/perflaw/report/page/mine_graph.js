@@ -1,6 +1,6 @@
 // The call paths of one function as the paper's Figure 1: calls in the colour of the group that all paths through them belong to.
 
-// A graph that is a little too large for its place is drawn smaller, down to this; a larger one is scrolled.
+// A graph that fits its place at this scale is drawn as small as it has to be; a larger one is scrolled.
 const LEAST_SCALE = 0.75;
 const CALL = { width: 176, height: 40, across: 26, down: 58, margin: 24, line: 15 };
 const BEHAVIOURS = 8;
@@ -10,6 +10,8 @@ const behaviourClass = (groups) => (groups.length !== 1 ? "mixed" : groups[0] < 
 
 // A large graph is scrolled to the function itself, where all call paths end.
 function showTarget(scroll) {
+  const drawing = scroll.querySelector("svg"), width = drawing?.width.baseVal.value ?? 0;
+  if (width > scroll.clientWidth && LEAST_SCALE * width <= scroll.clientWidth) Object.assign(drawing.style, { width: "100%", height: "auto" });
   const target = scroll.querySelector(".call.target"), here = scroll.getBoundingClientRect();
   if (!target) return;
   const box = target.getBoundingClientRect();
@@ -28,8 +30,7 @@ function drawCalls({ nodes, lines }) {
   const height = tops.at(-1) + tall.at(-1) + CALL.margin;
   const where = { x, tops, tall };
   const ordered = [...lines].sort((a, b) => b.groups.length - a.groups.length);
-  const style = `width: clamp(${LEAST_SCALE * width}px, 100%, ${width}px); height: auto`;
-  return shape("svg", { width, height, style, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Call paths, from the start of the program down to the function" },
+  return shape("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Call paths, from the start of the program down to the function" },
     shape("defs", null, callMarker()), ordered.map((line) => callLine(line, nodes, where)), nodes.map((node) => callNode(node, where)),
     ordered.filter((line) => line.name).map((line) => callName(line, nodes, where)));
 }

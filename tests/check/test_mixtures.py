@@ -1,5 +1,7 @@
 """Mixtures: what a mode costs is a claim about calls, how often it comes is one about the workload."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,12 @@ def test_a_diff_says_so_as_well():
     old, new = made(modes(0.9), 1), made(modes(0.7))
     [found] = compare(DiffSide(learnt(old), keyed(old)), DiffSide(learnt(new), keyed(new)))
     assert (found.verdict, found.message[:11]) == ("violated", "mix changed")
+
+
+def test_a_call_that_cost_nothing_hides_no_change_of_the_mix():
+    """No lognormal mode has a cost of 0, which a clock that steps tells now and then."""
+    mixed = made(modes(0.7))
+    cost = mixed.cost.copy()
+    cost[3] = 0.0
+    [found] = judge(written(TEXT), keyed(replace(mixed, cost=cost)))
+    assert "mode 1 of 2: 90 % of the calls, now 7" in found.message

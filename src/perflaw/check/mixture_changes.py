@@ -87,7 +87,10 @@ def _modes(claim: Claim, clause: Clause, records: LawRecords) -> tuple[Array, ND
         below = distributions.cdf(part.distribution, y, records.values)
         logs.append(distributions.log_density(part.distribution, y, records.values) + np.zeros(y.size))
         stray &= np.minimum(below, 1.0 - below) < STRAY
-    density = np.exp(np.clip(np.stack(logs) - np.max(logs, axis=0), -600.0, 0.0))
+    highest = np.max(logs, axis=0)
+    # A cost that no mode can have (0 of a lognormal distribution) is a stray: it belongs to each mode by that mode's share.
+    highest = np.where(np.isfinite(highest), highest, 0.0)
+    density = np.exp(np.clip(np.stack(logs) - highest, -600.0, 0.0))
     shares = np.array([part.probability for part in clause.parts])
     weight = records.weight / records.weight.sum()
     for _ in range(EM_ROUNDS):

@@ -39,7 +39,7 @@ PART: Final = 8
 """Recordings, or merged parts of them, that are merged at once."""
 PART_OF_A_METRIC: Final = 0.05
 """Part of the reading that making the tree of a metric is."""
-MERGED: Final = 0.4
+MERGED: Final = 0.3
 """Cost of merging a recording with others for the first time, in that of reading it."""
 TABLES_READ: Final = 0.9
 """Part of the reading that is done when all tables are read and merged once; the rest is merging them further."""
@@ -103,15 +103,16 @@ def read_merged(folders: Sequence[Path], tell: Callable[[float], None] = untold)
     read = partial(_read_together, host=gethostname())
     if not are_here():
         return merged_in_parts(read, merge, folders, PART, tell)
-    done = 0.0
+    done, read_once = 0.0, 1.0 if len(folders) <= PART else TABLES_READ
 
     def tell_read(recordings: float) -> None:
         nonlocal done
         done += recordings
-        tell(TABLES_READ * done / len(folders) / (1.0 + MERGED))
+        tell(read_once * done / len(folders) / (1.0 + MERGED))
 
     merged = merged_in_parts(partial(read, tell=tell_read), merge, folders, PART)
-    tell(1.0)
+    if len(folders) > PART:
+        tell(1.0)
     return merged
 
 

@@ -201,3 +201,24 @@ def test_steep_and_noisy_costs_are_told_without_overflow(seed):
             law = laws.of(place)
             assert np.isfinite([one.mean_high for one in law.predictions]).all()
             assert all(np.isfinite(curve.mean_high).all() for curve in laws.curves(place, law, 40))
+
+
+def test_intervals_reach_down_by_what_events_took_in_the_run_itself():
+    """Where other processes empty the caches, an event takes more than in the calibration, and so does the program."""
+    program = Program(
+        [
+            Node("main", -1, lambda n: np.ones_like(n), lambda n: 1e6 + 0 * n),
+            Node("step", 0, lambda n: 10 * n, lambda n: 1000 + 0 * n),
+        ]
+    )
+    costs = program.record([100, 200, 400, 800, 1500], np.random.default_rng(1), noise=0.01)
+
+    def lower(event_in_run_ns: float) -> float:
+        calls = costs.calls.sum(axis=1)
+        clocks = [Clock("perf_counter", 1, 50, round(2 * event_in_run_ns * n) + 500, 500) for n in calls]
+        runs = tuple(replace(run, clock=clock) for run, clock in zip(costs.runs, clocks, strict=True))
+        answer = forecast(learn_program(replace(costs, runs=runs)), {"n": 1500.0}).of_whole({"n": 1500.0})
+        return answer.mean_low / answer.mean
+
+    assert lower(50.0) == lower(10.0) > 0.87
+    assert lower(150.0) < 0.8

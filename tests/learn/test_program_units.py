@@ -48,6 +48,21 @@ def test_costs_of_one_feature_are_predicted_at_ten_times_the_data(cost):
 @pytest.mark.parametrize(
     "cost",
     [
+        # Each of n steps looks at all that there is, of which there are 200 at most, as files in a tree of dulwich.
+        lambda n: 300 * np.where(n < 200, (n + 1) / 2, 200 - 199 * 100 / n),
+        # Of 300 different words, n random ones are so many.
+        lambda n: 20000 * (1 - np.exp(-n / 300)),
+        lambda n: 1000 * n**0.7,
+    ],
+)
+def test_a_cost_that_settles_or_grows_by_less_than_its_feature_is_no_straight_line(cost):
+    n = np.repeat([20.0, 60, 150, 300, 500], 2)
+    assert at(law_of(cost(n), {"n": n}), n=5000.0) == pytest.approx(cost(5000.0), rel=0.6)
+
+
+@pytest.mark.parametrize(
+    "cost",
+    [
         lambda a, b: 80 * np.maximum(a, b),
         lambda a, b: 26 * a + 130 * b,
         lambda a, b: 11 * a * b,

@@ -26,10 +26,12 @@ DRAWS: Final = 200
 FARTHEST: Final = 50.0
 """Largest logarithm by which a draw drifts from the law: far beyond what is told as unknown."""
 DISTURBED: Final = 2.0
-"""Each recorded call costs the program up to so many times the cost of an event beyond the tracer's own time.
+"""Recording costs the program up to so many times the cost of an event a call beyond the tracer's own time.
 
 The tracer takes its own time out of all costs, but not that it displaces the program's data and code from the caches:
-measured at nothing in hot loops, and at up to twice the cost of an event in code that seldom runs.
+measured at nothing in hot loops, and at up to twice the cost of an event in code that seldom runs. The cost of an event is
+that of the calibration, or what the events of the run itself took, if that is more: where other processes empty the caches,
+events and the program's code miss them alike.
 """
 REFILL_NS: Final = 50_000.0
 """Each time the program loses its CPU to another, it may take up to so long to fill the caches anew.
@@ -126,8 +128,8 @@ def forecast(model: CostModel, point: Point) -> Forecasts:
 
 def _disturbed_share(model: CostModel, at: Mapping[str, Array], strands: Array) -> Array:
     """Largest share of the costs of the strands (K,) at a point that tracer and other processes may have caused, (K,)."""
-    event_ns = [run.clock.event_ns for run in model.runs if run.clock.name != "fake"]
-    if model.costs.metric not in (CPU, TIME) or not event_ns:
+    event_ns = _event_costs(model)
+    if model.costs.metric not in (CPU, TIME) or not event_ns.size:
         return np.zeros(len(strands))
     calls = _calls([strand.count for strand in model.strands], at)
     most = DISTURBED * float(np.median(event_ns)) * np.maximum(calls, 0.0)
@@ -140,6 +142,20 @@ def _disturbed_share(model: CostModel, at: Mapping[str, Array], strands: Array) 
     ]
     shares += float(np.median(switched)) if switched else 0.0
     return np.asarray(np.minimum(shares, MOST_DISTURBED))
+
+
+def _event_costs(model: CostModel) -> Array:
+    """Cost of an event in each run by a real clock: by calibration, or in the run itself if that is more.
+
+    A call is two events. What the tracer did while the program ran is known for whole runs.
+    """
+    costs = []
+    for run, calls in zip(model.runs, model.costs.calls.sum(axis=1), strict=True):
+        if run.clock.name != "fake":
+            start = run.machine.tracer_start_ns if run.machine else 0
+            active = 0 if model.costs.per else run.clock.own_ns - run.clock.waited_ns - start
+            costs.append(max(run.clock.event_ns, active / max(2.0 * calls, 1.0)))
+    return np.array(costs)
 
 
 def _calls(laws: Sequence[CountLaw | None], at: Mapping[str, Array]) -> Array:

@@ -1,7 +1,8 @@
 """The forms that a unit cost may have, and what the score of each costs for being rarer than a constant.
 
 Costs that grow grow by powers and logarithms of a feature, by sums of two of them, with two features, or otherwise below
-a size than above it.
+a size than above it. Or they settle: what a call looks at has a largest size, as a block or a directory, and rises only
+until most calls meet that.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from itertools import product as product_of
+from math import ceil, log
 from typing import Final
 
 import numpy as np
@@ -24,7 +26,9 @@ Array = NDArray[np.float64]
 
 SHAPES: Final = {
     Shape(0.0, 1.0): 1.0,
+    Shape(0.3): 3.0,
     Shape(0.5): 1.0,
+    Shape(0.75): 3.0,
     Shape(1.0): 0.0,
     Shape(1.0, 1.0): 1.5,
     Shape(1.5): 1.5,
@@ -50,6 +54,14 @@ BLENDS: Final = (
     (Shape(2.0), Shape(3.0)),
 )
 """Shapes of such sums."""
+SETTLING: Final = 1.0
+"""Cost of a unit cost that settles."""
+SETTLED: Final = 0.5
+"""Part of its final rise that it has at the largest size, at least: before that, nothing shows that it settles."""
+UNSETTLED: Final = 2.0 / 3.0
+"""Part that it has at the smallest size, at most: what has settled there is constant."""
+SETTLING_STEP: Final = 1.6
+"""Ratio of the sizes of half the rise that are tried."""
 OF_TWO: Final = 2.0
 """Cost of a dependence on two features."""
 MAX_PAIRED: Final = 4
@@ -115,6 +127,11 @@ def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
             powers = tuple(keys[shape] for shape in shapes if shape in keys)
             if len(powers) == 2:
                 forms += [Candidate(powers, 2.0 * BLEND), Candidate((ONE, *powers), 2.0 * BLEND)]
+        settling = _settling(name, x)
+        for key in settling:
+            # One form at several places: each has its part of the probability.
+            cost = 2.0 * (SETTLING + log(len(settling)))
+            forms += [Candidate((ONE, key), cost), Candidate((key,), cost)]
     names = [name for name, x in features.items() if x.min() >= 1]
     for first, second in combinations(names if len(names) <= MAX_PAIRED else [], 2):
         one, other = monomial(first, 1.0), monomial(second, 1.0)
@@ -129,6 +146,17 @@ def smooth_forms(features: Mapping[str, Array]) -> list[Candidate]:
         sets: list[tuple[Monomial, ...]] = [(one, other), *((key,) for key in products), (one, both), (other, both)]
         forms += [Candidate((*start, *keys), 2.0 * OF_TWO) for keys in sets for start in ((), (ONE,))]
     return forms
+
+
+def _settling(name: str, x: Array) -> list[Monomial]:
+    """Rises of a feature that end, ``x / (x + half)``: its values are below 1 and reach a half at ``half``."""
+    low, high = float(x.min()), float(x.max())
+    first, last = low * (1.0 / UNSETTLED - 1.0), high * (1.0 / SETTLED - 1.0)
+    if low <= 0 or last < first:
+        return []
+    halves = np.geomspace(first, last, 1 + ceil(log(last / first) / log(SETTLING_STEP)))
+    feature = Name(name)
+    return [((Binary("/", feature, Binary("+", feature, number(half))), 1.0),) for half in halves.tolist()]
 
 
 def exponential_forms(features: Mapping[str, Array]) -> list[Candidate]:

@@ -49,7 +49,9 @@ def test_a_child_that_lives_on_is_heard_to_the_end(perflaw, tmp_path):
         "import subprocess, sys\ndef f(): pass\nf(); print('early', flush=True)\n"
         f"subprocess.Popen([sys.executable, '-c', {late!r}])\n"
     )
-    done = perflaw("record", *QUICK, "--keep-output", "--", "app.py")
+    done = perflaw(
+        "record", *QUICK, "--keep-output", "--", "app.py", stdin=subprocess.DEVNULL
+    )  # read until all close it
     assert done.stdout == "early\nlate\n", "after the recorder has gone"
     assert (tmp_path / ".perflaw/default/runs/0001/stdout.txt").read_text() == "early\n"
 

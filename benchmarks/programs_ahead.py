@@ -1,6 +1,6 @@
 """Whole real programs at sizes that were not run: programs_ahead.py [--more] [PROGRAM...].
 
-Ten programs on packages of PyPI (programs/ahead.py), with --more fifteen others (programs/ahead_more.py), are recorded
+Ten programs on packages of PyPI (programs/ahead.py), with --more eighteen others (programs/ahead_more.py), are recorded
 small, at five sizes over a range of 20 to 36, twice each, while two other processes are busy. ``annotate --metric cpu --at``
 predicts their cost at 5 to 10 times the largest of these sizes, which plain runs of that size then have. In the same hour
 Extra-P (PyPI) is fitted to the whole-process CPU time of plain runs at the small sizes, as many as were recorded and beside
@@ -46,13 +46,16 @@ SIZES = {
 }
 """Program → sizes that are recorded, and the size that is predicted."""
 MORE_PACKAGES = (
-    "anytree==2.13.0", "esprima==4.0.1", "jinja2==3.1.6", "pycparser==3.12", "pyflakes==4.1.0", "pygtrie==2.5.0",
+    "anytree==2.13.0", "chess==1.11.2", "dulwich==1.2.21", "esprima==4.0.1",
+    "jinja2==3.1.6", "pycparser==3.12", "pyflakes==4.1.0", "pygtrie==2.5.0",
     "python-constraint==1.4.0", "reportlab==5.1.0", "rich==15.0.0", "ruamel.yaml==0.19.1", "sympy==1.14.0",
-    "textdistance==4.6.3", "tinycss2==1.5.1", "tomlkit==0.15.2", "unidiff==1.0.1",
+    "textdistance==4.6.3", "tinycss2==1.5.1", "tomlkit==0.15.2", "unidiff==1.0.1", "whoosh==2.7.4",
 )  # fmt: skip
 MORE_SIZES = {
     "anytree": ((50, 150, 400, 900, 1800), 12000),
     "constraint": ((10, 25, 60, 120, 250), 1500),
+    "chess": ((50, 150, 400, 800, 1500), 15000),
+    "dulwich": ((20, 60, 150, 300, 500), 5000),
     "esprima": ((5, 15, 40, 80, 160), 1200),
     "jinja2": ((10, 30, 80, 160, 320), 2500),
     "pycparser": ((5, 15, 40, 80, 160), 1200),
@@ -66,6 +69,7 @@ MORE_SIZES = {
     "tinycss2": ((20, 60, 150, 300, 600), 5000),
     "tomlkit": ((5, 15, 40, 80, 160), 1200),
     "unidiff": ((20, 60, 150, 300, 600), 4000),
+    "whoosh": ((20, 60, 150, 300, 600), 6000),
 }
 REPEAT = 2
 GROWTH, GROWTH_MEDIAN, ABSOLUTE, NINE_OF_TEN, COVERED = 0.25, 0.08, 0.35, 0.9, 0.85

@@ -153,5 +153,57 @@ def pygtrie(size: int) -> int:
     return sum(trie.longest_prefix(f"{text} end").value for text in sentences(size)) + len(trie.keys())
 
 
+def chess(size: int) -> int:
+    import chess
+
+    source, board, length = random.Random(2), chess.Board(), 0
+    for _ in range(size):
+        moves = list(board.legal_moves)
+        if not moves or board.is_game_over():
+            board = chess.Board()
+            continue
+        move = source.choice(moves)
+        length += len(board.san(move))
+        board.push(move)
+    return length
+
+
+def dulwich(size: int) -> int:
+    from dulwich.objects import Blob, Commit, Tree
+    from dulwich.repo import MemoryRepo
+
+    repository, parents, files = MemoryRepo(), [], {}
+    for i in range(size):
+        blob, tree, commit = Blob.from_string(b"line %d\n" % i * 20), Tree(), Commit()
+        files[b"f%d" % (i % 50)] = blob.id
+        for name, number in files.items():
+            tree.add(name, 0o100644, number)
+        commit.tree, commit.parents, commit.message = tree.id, parents, b"m%d" % i
+        commit.author = commit.committer = b"A <a@b>"
+        commit.commit_time = commit.author_time = 1000 + i
+        commit.commit_timezone = commit.author_timezone = 0
+        for one in (blob, tree, commit):
+            repository.object_store.add_object(one)
+        parents = [commit.id]
+    return sum(len(entry.changes()) for entry in repository.get_walker(parents))
+
+
+def whoosh(size: int) -> int:
+    from whoosh.fields import ID, TEXT, Schema
+    from whoosh.filedb.filestore import RamStorage
+    from whoosh.qparser import QueryParser
+
+    source = random.Random(3)
+    words = [f"w{int(source.paretovariate(0.7)) % 5000}" for _ in range(20000)]
+    index = RamStorage().create_index(Schema(id=ID(stored=True), text=TEXT))
+    writer = index.writer()
+    for i in range(size):
+        writer.add_document(id=str(i), text=" ".join(source.choices(words, k=40)))
+    writer.commit()
+    parser = QueryParser("text", index.schema)
+    with index.searcher() as searcher:
+        return sum(len(searcher.search(parser.parse(f"w{i + 1} OR w{2 * i + 1}"), limit=10)) for i in range(20))
+
+
 if __name__ == "__main__":
     print(globals()[sys.argv[1]](int(sys.argv[2])))

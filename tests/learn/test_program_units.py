@@ -170,3 +170,15 @@ def test_a_form_without_finite_squares_is_not_tried():
     own = np.exp(np.random.default_rng(1).normal(0, 0.3, (5, 4)) + np.log(1e6) * np.eye(5)[-1][:, None]) * 1e4
     for law in learn_units(np.ones_like(own), np.zeros_like(own), own, {"n": x}, np.zeros(4, bool)).laws:
         assert np.isfinite([at(law, n=1.1 * x.max()), law.forms[0].spread]).all()
+
+
+def test_what_is_counted_at_several_sizes_has_no_error_and_no_drift():
+    n = np.repeat([30.0, 80.0, 200.0, 400.0, 1000.0], 2)
+    calls = np.stack([n * (n + 1) / 2, n], axis=1)
+    none = np.zeros(2, dtype=bool)
+    counted = learn_units(calls, np.zeros_like(calls), calls * [1.0, 24.0], {"n": n}, none).laws
+    assert [at(law, n=1e4) for law in counted] == [1.0, 24.0]
+    assert [(law.drift, law.forms[0].deviations.max()) for law in counted] == [(0.0, 0.0)] * 2
+    few = n == 1000.0
+    seen_once = learn_units(calls[few], np.zeros((2, 2)), calls[few] * 24.0, {"n": n[few]}, none).laws
+    assert all(law.drift > 0 for law in seen_once), "one size tells nothing of others"

@@ -187,6 +187,11 @@ class _Fits:
         self.patterns, self.pattern = np.unique(self.used, axis=0, return_inverse=True)
         self.calls = np.where(self.used, calls.T, 1.0)
         self.unit = np.where(self.used, own.T / self.calls, 1.0)
+        # What costs the same in all runs, as one event a call, depends on nothing.
+        least, most = (np.where(self.used, self.unit, other) for other in (np.inf, -np.inf))
+        self.differs = most.max(axis=1) > least.min(axis=1) * (1.0 + EQUAL)
+        self.counted = ~self.differs & (self._sizes_used() >= MIN_TREND)
+        """Functions of which a call costs exactly the same at several sizes, (F,): no clock tells that, and it is no error."""
         self.mean_unit = own.sum(axis=0) / np.maximum(calls.sum(axis=0), 1.0)
         self.made = np.where(self.used, made.T / self.calls, 0.0)
         # Where the calls made hardly vary, their part of the cost cannot be told from the constant part.
@@ -225,10 +230,7 @@ class _Fits:
         unit = self.unit / np.exp(speed)
         everything = np.arange(self.runs.size)
         scatter = self._scatter(unit)
-        # What costs the same in all runs, as one event a call, depends on nothing.
-        least, most = (np.where(self.used, unit, other).T for other in (np.inf, -np.inf))
-        differs = most.max(axis=0) > least.min(axis=0) * (1.0 + EQUAL)
-        varying = np.flatnonzero(differs & (self.runs >= MIN_RUNS))
+        varying = np.flatnonzero(self.differs & (self.runs >= MIN_RUNS))
         fits = self._fitted(self.smooth[:1], unit, everything) + self._fitted(self.smooth[1:], unit, varying)
         self.forms = list(self.smooth)
         self._choose(fits, scatter)
@@ -425,6 +427,8 @@ class _Fits:
     def law(self, f: int) -> UnitLaw:
         """The law of a function with the forms that the data leave open beside it."""
         chosen = int(self.chosen[f])
+        if self.counted[f]:
+            return UnitLaw((FittedForm.constant(float(self.coefficients[chosen][f, 0]), 0.0),), 0.0)
         # What is told needs evidence over all functions together; what is left open needs it for this one.
         needed = np.array([self.open_evidence[f] if one.grows else 0.0 for one in self.forms])
         distance = self.scores[:, f] + needed - self.scores[chosen, f] - needed[chosen]

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every check: lint, types and the tests. Python 3.11 must be there; of 3.12 and 3.13 those that are found are tested.
-#   test.sh         all tests but the slow ones on 3.11; on the others those that depend on the interpreter
+#   test.sh         all tests but the slow ones on 3.11; on the others those that depend on the interpreter, with every second
+#                   value of a parameter on 3.12 and the others on 3.13, which tell a recorder of events alike
 #   test.sh --all   all tests, slow ones too, on every Python, with the full number of Hypothesis examples
 # Further arguments go to pytest.
 set -eu

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -91,10 +92,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     return ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are left out by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the slowest files first."""
+    """Put the slowest files first, and share parameters between the Pythons that report events alike."""
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.nodeid.split("::")[0], len(places)))
+    if not FULL and sys.version_info >= (3, 12):
+        seen: Counter[str] = Counter()
+        for item in items:
+            test, _, parameters = item.nodeid.partition("[")
+            seen[test] += 1
+            if parameters and (seen[test] + sys.version_info[1]) % 2:
+                item.add_marker(pytest.mark.slow)
 
 
 OWN_PROCESS = {"record", "attach", "explore", "agent", "collector", "probes", "laws"}

@@ -172,6 +172,7 @@ def test_it_reads_the_same_calls_as_the_import(tmp_path, query):
     assert imported(tmp_path, GOLD / "perfetto.pftrace") == by_name(query, trace)
 
 
+@pytest.mark.slow
 def test_a_trace_that_chromium_recorded(tmp_path, query, browser):  # noqa: F811 (fixtures are given by name)
     """Perfetto's library within Chromium writes it: the import has the calls that trace_processor finds."""
     session = browser.new_browser_cdp_session()

@@ -34,6 +34,7 @@ def test_calls_on_one_line_are_told_apart():
     assert part_name(parts[1]) == "item:13"
 
 
+@pytest.mark.slow
 def test_table_screen_and_changes_are_rendered_from_the_printed_document():
     views = (*variance_factory.server(), variance_factory.hostile()[0], variance_factory.nothing()[0])
     for view in views:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from html import escape
 
 import pytest
 
@@ -60,6 +61,8 @@ def test_a_notebook_shows_what_is_predicted_and_what_an_experiment_holds(here):
     assert "<th>at n = 100,000</th>" in shown._repr_html_()
     assert all(len(row) == len(shown.headings) for row in shown.rows)
     assert one._repr_html_() == one.runs._repr_html_()
+    explained = one.variance(one.variance().document["patterns"][0]["nodes"][0]["component"])
+    assert explained._repr_html_() == f"<pre>{escape(repr(explained))}</pre>", "not the table of all patterns"
 
 
 def test_tables_have_a_row_for_each_run_function_and_invocation(here):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from perflaw.types.documents import Document
@@ -30,6 +31,8 @@ class Answer(Sequence[T], Generic[T]):
     """Its rows."""
     draw: Callable[[int], Plot]
     """Draws the noun at a place."""
+    explains: bool = False
+    """The text explains one noun, which a table of all of them would not: notebooks show the text."""
 
     def __len__(self) -> int:
         return len(self.nouns)
@@ -45,6 +48,8 @@ class Answer(Sequence[T], Generic[T]):
         return self.text
 
     def _repr_html_(self) -> str:
+        if self.explains:
+            return f"<pre>{escape(self.text)}</pre>"
         from perflaw.report.tables import html_table
 
         return html_table(self.headings, self.rows)

@@ -221,11 +221,8 @@ class Experiment:
         with progress("finding patterns of variance") as show:
             found = variance(tree, component=asked, tell=show)
         document, unit = variance_document(found, [one.run for one in recordings]), tree.metric.unit
-        text = (
-            variance_screen(document, False)
-            if component and document["function"]
-            else variance_table(document, False, self.name)
-        )
+        explains = bool(component and document["function"])
+        text = variance_screen(document, False) if explains else variance_table(document, False, self.name)
         nodes = [pattern.nodes[0] for pattern in found.patterns]
         rows = [[one.component.name, one.n, quantity(one.mean, unit), f"{one.cov:.2f}", one.cause] for one in nodes]
 
@@ -235,7 +232,8 @@ class Experiment:
             bars = [(one.component.name, one.cov * one.mean) for one in found.patterns[place].nodes]
             return bar_plot(f"standard deviation below {rows[place][0]}", unit, bars)
 
-        return Answer(found.patterns, document, text, ["function", "calls", "mean", "σ / mean", "cause"], rows, draw)
+        headings = ["function", "calls", "mean", "σ / mean", "cause"]
+        return Answer(found.patterns, document, text, headings, rows, draw, explains)
 
     @_where_it_is
     def mine(self, *components: str, metric: str = "time") -> Answer[MinedSpec]:

@@ -1,4 +1,4 @@
-"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [--busy 0] [SYSTEM...]
+"""Mining in running servers that others wrote: mine_servers.py [--seconds 60] [--runs 5] [--half 2] [--budget 10%] [SYSTEM...]
 
 Systems: ``apache`` (Debian's, prefork), ``postgresql`` (Debian's), ``starlette`` (uvicorn with two workers, Python 3.11, which
 shows the tracer every call), ``starlette-3.13`` (which shows it the chosen ones), ``django`` and ``httpbin`` (gunicorn with two
@@ -32,13 +32,13 @@ from mined import show
 from quota import quota
 from shared import CACHE, PROGRAMS, ROOT, Bars, environment
 
-from perflaw.mine.journal import read_journal
+from perflaw.mine.journal import FILE, read_journal
 from perflaw.store.experiment import open_experiment
 
 DJANGO = ("django==5.2.8", "gunicorn==23.0.0")
 HTTPBIN = ("httpbin==0.10.2", "gunicorn==23.0.0")
 DATASETTE = ("datasette==0.65.1", "setuptools==80.9.0")
-HALF, BUDGET = 0.5, "10%"
+HALF = 0.5
 MODULES = ("mpm_prefork", "authz_core", "dir", "autoindex", "mime", "filter", "deflate", "include", "alias", "setenvif")
 CONFIGURATION = """
 ServerName localhost
@@ -349,13 +349,15 @@ def mined(name: str, asked: argparse.Namespace, bars: Bars) -> None:
             for run in range(asked.runs + asked.half):
                 pid = served[run % len(served)]
                 with quota(pid, HALF) if run >= asked.runs else contextlib.nullcontext():
-                    words = ("--attach", str(pid), "--seconds", str(asked.seconds), "--budget", BUDGET)
+                    words = ("--attach", str(pid), "--seconds", str(asked.seconds), "--budget", asked.budget)
                     perflaw(places, user, "mine", *words)
                 files.append(f"run{run}.yaml")
                 own = recordings(places)
                 (places / files[-1]).write_text(perflaw(places, user, "mine", "--export", "evidence", *own))
                 if asked.keep:
+                    asked.keep.mkdir(parents=True, exist_ok=True)
                     shutil.copy(places / files[-1], asked.keep / f"{name}-{files[-1]}")
+                    shutil.copy(open_experiment("default", places).folder / FILE, asked.keep / f"{name}-{FILE}")
             restarted = len(set(served) - set(workers()))
         told = json.loads(perflaw(places, user, "mine", "--merge", "--json", *files))
         print(f"== {name}: {len(files)} runs of {asked.seconds:g} s, {asked.half} of them at half of a processor")
@@ -373,8 +375,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--half", type=int, default=2)
     parser.add_argument("--busy", type=int, default=0, help="processes that only compute beside the server")
-    parser.add_argument("--keep", type=Path, help="a folder for the evidence of each run")
+    parser.add_argument("--keep", type=Path, help="a folder for the evidence of each run, and the journal")
+    parser.add_argument("--budget", default="10%", help="what mining may cost, 10%% unless told")
     asked, bars = parser.parse_args(), Bars()
+    if asked.runs + asked.half < 2:
+        parser.error("at least two runs are merged: raise --runs or --half")
     with ExitStack() as stack:
         for _ in range(asked.busy):
             started(stack, sys.executable, "-c", BUSY)

@@ -73,8 +73,8 @@ def best_pool(
 
     ``about`` gives what a part recorded and its paths; ``model`` a model of some parts without these functions. The callers of
     each part, and those that all have in common, are tried with all parts that recorded at least these. A model of fewer than
-    ``REPLICATES`` ``runs``, where their number is known, says little of how much these vary, so that one of more comes first;
-    then the model that explains most groups is the best one, and of several that of most calls.
+    ``REPLICATES`` ``runs``, where their number is known, says little about how much runs vary, so models of more runs come
+    first. Among these the model that explains most groups is the best one; if there are several, the one of most calls.
     """
     known = [about(part) for part in parts]
     names = callers_on(path for _, paths in known for path in paths)

@@ -81,7 +81,7 @@ class Database:
 
         limits = {"connect_timeout": 5, "keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
         settings = f"-c statement_timeout={_PATIENCE_S * 1000}"
-        return psycopg.connect(self._place, autocommit=True, options=settings, **limits)  # type: ignore[arg-type]
+        return psycopg.connect(self._place, autocommit=True, options=settings, **limits)  # type: ignore[arg-type]  # limits are keywords of libpq
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

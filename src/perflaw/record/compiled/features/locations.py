@@ -270,7 +270,7 @@ class Locator:
                 address, sign = stack.pop(), -1 if name == "DW_OP_minus" else 1
                 stack.append(address + sign * offset if isinstance(address, int) else address.plus(sign * offset))
             elif name == "DW_OP_deref" and stack and isinstance(stack[-1], Address):
-                stack.append(stack.pop().pointee)  # type: ignore[union-attr]
+                stack.append(stack.pop().pointee)  # type: ignore[union-attr]  # it is an Address, see above
             elif name == "DW_OP_stack_value":
                 is_value = True
             elif name != "DW_OP_nop":

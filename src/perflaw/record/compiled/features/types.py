@@ -147,7 +147,7 @@ class Explorer:
         raise Unlocated
 
     def _found(self, name: str, kind: Kind, spot: Spot, **more: object) -> None:
-        self.features.append(FeatureSource(name, kind, spot, **more))  # type: ignore[arg-type]
+        self.features.append(FeatureSource(name, kind, spot, **more))  # type: ignore[arg-type]  # fields of FeatureSource
 
     def _explore(self, name: str, kind: DIE, spot: Spot, depth: int, constant: int) -> None:
         """One value; ``constant`` is not used but for pointees."""

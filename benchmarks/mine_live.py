@@ -1,6 +1,7 @@
 """Mining in a running service: mine_live.py [LOSS_SECONDS] [CLEAN_SECONDS] [PAIRED_SECONDS]; 0 leaves a part out.
 
-300 s for each budget, 120 s and 600 s if they are not given.
+300 s for each budget, 120 s and 600 s if they are not given. ``--mined SECONDS`` is how long the service is mined before it
+is held against its specifications (300), and ``--keep FOLDER`` keeps the recordings, the journals and what the check told.
 
 Starlette on uvicorn under load from a second process. It is mined without a restart, and its specifications are then held
 against it continuously: first as it is, then with a query planted on one call path at a moment that the check does not know.
@@ -14,6 +15,7 @@ included, is compared with what its own account says, so that a cost which the a
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import math
@@ -30,7 +32,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from mine_web import PACKAGES, free_port
@@ -42,7 +44,7 @@ from perflaw.special import stdtrit
 from perflaw.store.experiment import open_experiment
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
-MINED_S, FOUND_S, REST_S, JACKKNIFE = 300.0, 120.0, 20.0, 20
+FOUND_S, REST_S, JACKKNIFE = 120.0, 20.0, 20
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
@@ -249,16 +251,23 @@ def watching(folder: Path, load: Load) -> Iterator[list[str]]:
     """The lines that a continuous check has printed so far."""
     command = [sys.executable, "-m", "perflaw", "check", "live.yaml", "--attach", str(load.service.pid), "--watch"]
     told: list[str] = []
+
+    def read(lines: IO[str]) -> None:
+        with (folder / "verdicts.jsonl").open("w") as kept:
+            for line in lines:
+                print(f"{time.time():.0f} {line}", end="", file=kept, flush=True)
+                told.append(line)
+
     with subprocess.Popen([*command, "-e", "watch", "--json"], cwd=folder, stdout=subprocess.PIPE, text=True) as check:
         assert check.stdout
-        threading.Thread(target=lambda: told.extend(check.stdout), daemon=True).start()
+        threading.Thread(target=read, args=(check.stdout,), daemon=True).start()
         yield told
         check.terminate()  # a benchmark in the background, and what it starts, are deaf to Ctrl-C
 
 
-def plant(folder: Path, load: Load, clean_s: int, bars: Bars) -> None:
+def plant(folder: Path, load: Load, mined_s: float, clean_s: int, bars: Bars) -> None:
     """Mine, hold the service against what was mined, plant a query, and see whether it is told."""
-    specs = json.loads(mining(folder, load, 0.1, MINED_S, "--json"))["specs"]
+    specs = json.loads(mining(folder, load, 0.1, mined_s, "--json"))["specs"]
     exported = [sys.executable, "-m", "perflaw", "mine", "--export", "yaml"]
     text = subprocess.run(exported, cwd=folder, capture_output=True, text=True, check=True).stdout
     (folder / "live.yaml").write_text(text)
@@ -283,30 +292,38 @@ def plant(folder: Path, load: Load, clean_s: int, bars: Bars) -> None:
         print("told by its edge:", bars.check("told by its edge", int(named), 1, least=True))
 
 
-def main(loss_s: int = 300, clean_s: int = 120, paired_s: int = 600) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("loss_s", type=int, nargs="?", default=300)
+    parser.add_argument("clean_s", type=int, nargs="?", default=120)
+    parser.add_argument("paired_s", type=int, nargs="?", default=600)
+    parser.add_argument("--mined", type=float, default=300.0)
+    parser.add_argument("--keep", type=Path)
+    options = parser.parse_args()
     bars, python = Bars(), environment("3.11", PACKAGES, "mine_web")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if clean_s:
+    with contextlib.ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        if options.clean_s:
             load = Load(python)
-            plant(folder, load, clean_s, bars)
+            plant(folder, load, options.mined, options.clean_s, bars)
             load.end()
-        if loss_s:
+        if options.loss_s:
             load = Load(python, services=2)
             for target in TARGETS:
-                part, error = loss(folder, load, target, loss_s)
+                part, error = loss(folder, load, target, options.loss_s)
                 change = Change(part, part - TWO_SIDED * error, part + TWO_SIDED * error)
-                needed = loss_s / 60 * (TWO_SIDED * error / POINT) ** 2
+                needed = options.loss_s / 60 * (TWO_SIDED * error / POINT) ** 2
                 print(f"loss {change}, {POINT:.0%} to each side after {needed:.1f} min", end=" ", flush=True)
                 print(change.verdict(bars, f"loss at {target:.0%}", target + POINT), flush=True)
             load.end()
-        if paired_s:
+        if options.paired_s:
             load = Load(python, services=2)
-            change = uncounted(folder, load, paired_s)
+            change = uncounted(folder, load, options.paired_s)
             print(f"beyond that {change}", change.verdict(bars, "cost that the account does not know", POINT))
             load.end()
     bars.leave()
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

@@ -96,6 +96,29 @@ def test_only_the_processes_asked_for(tmp_path):
     assert sum(batch.count for batch in drain_all(Collector([tmp_path], [os.getpid()]))) == 1
 
 
+@pytest.mark.parametrize("left", [0, layout.HEAD_BYTES, layout.ring_offset(0, 16) + 100, layout.ring_offset(1, 16)])
+def test_an_area_that_its_owner_truncates_ends_nothing(tmp_path, left):
+    area, other = FakeArea(tmp_path), FakeArea(tmp_path, pid=os.getppid())
+    area.register(2, "query", layout.LAT)
+    for ring in (0, 1):
+        area.lat(2, 0, 5, ring=ring)
+    collector = Collector([tmp_path])
+    assert drain_all(collector)[0].tally == RecordAccount(2, 2, 0)
+    area.lat(2, 5, 9, ring=1)
+    os.truncate(area.path, left)
+    other.lat(2, 0, 5)
+    batch = drain_all(collector)[-1]
+    sources = {one.pid: one for one in batch.sources.values()}
+    assert sources[os.getpid()].tally.lost > 0
+    assert sources[os.getppid()].tally == RecordAccount(1, 1, 0)
+    assert [probe.name for probe in sources[os.getpid()].probes] == ["query"]
+    for attached in collector.areas():
+        attached.enable_all()
+        attached.subsample([2], 9)
+    assert area.path.stat().st_size == left
+    assert bool(other.head["enable_all"][0])
+
+
 def damage(area, name, value):
     area.head[name] = value
     area.data.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from perflaw.errors import StoreError
 from perflaw.record.machine import stat_of
 from perflaw.record.probes import layout
-from perflaw.record.probes.rings import plausible
+from perflaw.record.probes.rings import RingFile, plausible
 
 VARIABLE: Final = "PERFLAW_PROBES"
 """Environment variable with the folder in which programs make their areas."""
@@ -64,7 +63,10 @@ class RegisteredProbe:
 
 
 class AttachedArea:
-    """The area of a process, attached by a reader. Reading never makes the process wait; only switches are written."""
+    """The area of a process, attached by a reader. Reading never makes the process wait; only switches are written.
+
+    It is not mapped: its owner may make the file shorter at any moment (:mod:`.rings`).
+    """
 
     def __init__(self, path: Path) -> None:
         """Attach the area; StoreError if the file is no area, damaged, or of another version."""
@@ -98,35 +100,35 @@ class AttachedArea:
                 raise _refused(path, f"its clock {head['clock']} is unknown")
             self.clock, self.tsc0, self.ns0 = int(head["clock"]), int(head["tsc0"]), int(head["ns0"])
             self.language = _text(head["language"])
-            size = layout.ring_offset(self.rings, self.ring_records)
-            if os.fstat(self._descriptor).st_size < size:
+            self._size = layout.ring_offset(self.rings, self.ring_records)
+            if os.fstat(self._descriptor).st_size < self._size:
                 raise _refused(path, f"it is shorter than its {self.rings} rings")
-            self._map = mmap.mmap(self._descriptor, size)
         except (OSError, ValueError, StoreError) as error:
             os.close(self._descriptor)
             raise error if isinstance(error, StoreError) else _refused(path, str(error)) from error
-        self.head = np.frombuffer(self._map, layout.HEAD, 1)[0:1]
-        self.entries = np.frombuffer(self._map, layout.ENTRY, layout.PROBES, layout.HEAD_BYTES)
+        self._entries: NDArray[Any] = np.zeros(layout.PROBES, layout.ENTRY)
+        self._lost_no_ring = 0
 
     def used_rings(self, first: int = 0) -> Iterator[int]:
         """Numbers, from ``first`` on, of the rings that threads have taken so far; those before were taken earlier.
 
-        They are read by ``pread``, which does not allocate a ring that no thread took (on a full file system that fails).
+        Reading does not allocate a ring that no thread took, which would fail on a full file system.
         """
         for ring in range(first, self.rings):
             if not any(os.pread(self._descriptor, 4, layout.ring_offset(ring, self.ring_records))):
                 return
             yield ring
 
-    def ring(self, number: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Head, as an array of one, and records of a ring that was taken, as views of the shared memory."""
-        offset = layout.ring_offset(number, self.ring_records)
-        head = np.frombuffer(self._map, layout.RING, 1, offset)
-        return head, np.frombuffer(self._map, layout.RECORD, self.ring_records, offset + layout.RING_HEAD_BYTES)
+    def ring(self, number: int) -> RingFile:
+        """A ring that was taken, to be read until the area is closed."""
+        return RingFile(self._descriptor, layout.ring_offset(number, self.ring_records), self.ring_records)
 
     def probes(self) -> list[RegisteredProbe]:
-        """The registered probes, by id."""
-        entries = self.entries.copy()
+        """The registered probes, by id; the last ones known if the file has become shorter."""
+        data = os.pread(self._descriptor, layout.ENTRY_BYTES * layout.PROBES, layout.HEAD_BYTES)
+        if len(data) == layout.ENTRY_BYTES * layout.PROBES:
+            self._entries = np.frombuffer(data, layout.ENTRY)
+        entries = self._entries
         probes = []
         for number in np.flatnonzero(entries["registered"]).tolist():
             entry = entries[number]
@@ -151,36 +153,52 @@ class AttachedArea:
     def enable(self, ids: Iterable[int], on: bool = True) -> None:
         """Enable or disable probes, from their next execution on."""
         for number in ids:
-            self.entries["enabled"][number] = on
+            self._switch(layout.ENTRY, "enabled", on, layout.HEAD_BYTES + number * layout.ENTRY_BYTES)
 
     def enable_all(self, on: bool = True) -> None:
         """Enable or disable all probes, those included that register later."""
-        self.head["enable_all"][0] = on
+        self._switch(layout.HEAD, "enable_all", on)
         self.enable([probe.id for probe in self.probes()], on)
 
     def subsample(self, ids: Iterable[int], executions: int) -> None:
         """Set the number of executions for one record; 0 for the number in the code."""
         for number in ids:
-            self.entries["subsample"][number] = executions
+            self._switch(layout.ENTRY, "subsample", executions, layout.HEAD_BYTES + number * layout.ENTRY_BYTES)
+
+    def _switch(self, structure: np.dtype[Any], name: str, value: int, begin: int = 0) -> None:
+        """Write a field of a structure that begins at byte ``begin``, unless the file has become shorter."""
+        kind, offset, *_ = structure.fields[name]  # type: ignore[index]
+        if os.fstat(self._descriptor).st_size >= self._size:
+            os.pwrite(self._descriptor, kind.type(value).tobytes(), begin + offset)
 
     @property
     def lost_no_ring(self) -> int:
         """Records so far of threads that found no free ring."""
-        count = int(self.head["lost_no_ring"][0])
-        return count if plausible(count, 0) else 0
+        count = int(self._head()["lost_no_ring"])
+        if plausible(count, 0):
+            self._lost_no_ring = max(self._lost_no_ring, count)
+        return self._lost_no_ring
+
+    @property
+    def refusal(self) -> str:
+        """Why a hardware counter cannot be read; empty if none was refused."""
+        return _text(self._head()["refusal"])
+
+    def _head(self) -> Any:
+        """The present head; zeros beyond the end of a file that has become shorter."""
+        return np.frombuffer(
+            os.pread(self._descriptor, layout.HEAD_BYTES, 0).ljust(layout.HEAD_BYTES, b"\0"), layout.HEAD
+        )[0]
 
     def alive(self) -> bool:
         """Whether its process still runs the program that made it."""
         return start_time(self.pid) == self.started
 
     def close(self) -> None:
-        """Let go of it. Views of its rings must not be used any more."""
-        with suppress(AttributeError):  # closed before
-            del self.head, self.entries
-        with suppress(BufferError):  # a view is still held somewhere: the map goes with it
-            self._map.close()
-        with suppress(OSError):  # closed before
+        """Let go of it. Its rings must not be read any more."""
+        if self._descriptor >= 0:
             os.close(self._descriptor)
+        self._descriptor = -1
 
 
 def _text(raw: Any) -> str:

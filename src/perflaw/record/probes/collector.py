@@ -172,9 +172,7 @@ class _Attached:
         """Check whether the process is alive, and only then for new rings: in the other order one could be missed."""
         self.dead = not self.area.alive()
         self.no_ring = self.area.lost_no_ring if from_now else self.no_ring
-        self.rings += (
-            RingReader(*self.area.ring(number), from_now) for number in self.area.used_rings(len(self.rings))
-        )
+        self.rings += (RingReader(self.area.ring(number), from_now) for number in self.area.used_rings(len(self.rings)))
         self.probes = tuple(self.area.probes())
 
     def tally(self) -> RecordAccount:

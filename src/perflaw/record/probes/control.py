@@ -84,10 +84,9 @@ def describe(places: Sequence[Path], pids: Sequence[int] = ()) -> list[RunningPr
     with ExitStack() as stack:
         processes = []
         for area in running(places, pids, stack):
-            rings = [RingReader(*area.ring(number)).tally().produced for number in area.used_rings()]
-            refusal = bytes(area.head["refusal"][0]).decode("utf-8", "replace")
+            rings = [RingReader(area.ring(number)).tally().produced for number in area.used_rings()]
             command, probes, produced = command_of(area.pid), tuple(area.probes()), sum(rings) + area.lost_no_ring
-            processes.append(RunningProcess(area.pid, area.language, command, probes, produced, refusal))
+            processes.append(RunningProcess(area.pid, area.language, command, probes, produced, area.refusal))
         return processes
 
 

@@ -5,12 +5,16 @@ copied: ``head`` is read again after the copy, and records that the thread may h
 
 Every process of a machine sees the same time stamp counter. An area has one moment read on both clocks; the collector reads
 a second one, and so knows the length of a tick.
+
+Rings are read by system calls. Their owner may make the file shorter at any moment, and a look at a mapping beyond its end
+would end the reader with SIGBUS; such a call only gives fewer bytes, and the ring counts as damaged.
 """
 
 from __future__ import annotations
 
 import ctypes
 import mmap
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -52,12 +56,57 @@ def plausible(count: int, before: int) -> bool:
     return before <= count <= before + _MOST_STEP
 
 
+_READINGS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RingFile:
+    """A ring in the file of an area, whose descriptor belongs to the area."""
+
+    descriptor: int
+    """Descriptor of the file."""
+    offset: int
+    """Where the ring begins, in bytes."""
+    capacity: int
+    """Number of records that it holds."""
+
+    def counter(self, name: str, before: int) -> int | None:
+        """A number that the program only raises, and that was ``before``; None if the file has become shorter.
+
+        The kernel need not copy a number in one piece while the program changes it: one half would be old. It is thus read
+        again until the next reading is no smaller.
+        """
+        count = -1
+        for _ in range(_READINGS):
+            first, second = self._number(name), self._number(name)
+            if first is None or second is None:
+                return None
+            count = first
+            if before <= first <= second:
+                break
+        return count
+
+    def _number(self, name: str) -> int | None:
+        raw = os.pread(self.descriptor, 8, self.offset + _COUNTERS[name])
+        return int.from_bytes(raw, "little") if len(raw) == 8 else None
+
+    def copied(self, at: int, count: int) -> Records:
+        """Records from place ``at`` to the end of the ring at most; fewer than ``count`` if the file has become shorter."""
+        size = layout.RECORD_BYTES
+        raw = os.pread(self.descriptor, count * size, self.offset + layout.RING_HEAD_BYTES + at * size)
+        return np.frombuffer(raw, layout.RECORD, len(raw) // size)
+
+
+_COUNTERS: Final = {name: layout.RING.fields[name][1] for name in ("head", "lost_nested")}  # type: ignore[index]
+"""Offsets in the head of a ring."""
+
+
 class RingReader:
     """The reader's side of a ring."""
 
-    def __init__(self, head: Records, records: Records, from_now: bool = False) -> None:
+    def __init__(self, file: RingFile, from_now: bool = False) -> None:
         """``from_now``: ignore the records that were written before, in the account as well."""
-        self._head, self._records = head, records
+        self._file = file
         self._last = self._last_nested = 0
         self._damaged = False
         self._base, self._base_nested = (self.head, self._nested) if from_now else (0, 0)
@@ -67,29 +116,30 @@ class RingReader:
 
     @property
     def _nested(self) -> int:
-        nested = int(self._head["lost_nested"][0])
-        if plausible(nested, self._last_nested):
+        nested = self._file.counter("lost_nested", self._last_nested)
+        if nested is not None and plausible(nested, self._last_nested):
             self._last_nested = nested
         return self._last_nested
 
     @property
     def head(self) -> int:
-        """Number of records ever written to the ring, as it was last known if the program has damaged the number.
+        """Number of records ever written to the ring, as it was last known if the program has damaged number or file.
 
         No later record is then read, and as many as the ring holds count as lost.
         """
-        head = int(self._head["head"][0])
-        if not self._damaged and not plausible(head, self._last):
-            self._damaged = True
-            self.overwritten += len(self._records)
         if not self._damaged:
-            self._last = head
+            head = self._file.counter("head", self._last)
+            if head is not None and plausible(head, self._last):
+                self._last = head
+            else:
+                self._damaged = True
+                self.overwritten += self._file.capacity
         return self._last
 
     def tally(self) -> RecordAccount:
         """The account so far."""
         nested, head = self._nested - self._base_nested, self.head
-        damaged = len(self._records) if self._damaged else 0
+        damaged = self._file.capacity if self._damaged else 0
         produced = max(head, self.tail) - self._base + nested + damaged
         return RecordAccount(produced, self.received, self.overwritten + nested)
 
@@ -106,21 +156,21 @@ class RingReader:
             return np.empty(0, layout.RECORD)
         taken = self._copied(first, count)
         self.tail = first + count
-        torn = min(max(self._oldest(self.head, quiet) - first, 0), count)
+        torn = min(max(self._oldest(self.head, quiet) - first, 0), count) if len(taken) == count else count
         self.overwritten += torn
         self.received += count - torn
         return taken[torn:]
 
     def _oldest(self, head: int, quiet: bool) -> int:
         """The oldest record that is whole. A thread that is writing may be overwriting the record before it."""
-        return max(0, head - len(self._records) + (not quiet))
+        return max(0, head - self._file.capacity + (not quiet))
 
     def _copied(self, first: int, count: int) -> Records:
-        capacity = len(self._records)
+        capacity = self._file.capacity
         at = first & (capacity - 1)
         if at + count <= capacity:
-            return self._records[at : at + count].copy()
-        return np.concatenate([self._records[at:], self._records[: at + count - capacity]])
+            return self._file.copied(at, count)
+        return np.concatenate([self._file.copied(at, capacity - at), self._file.copied(0, at + count - capacity)])
 
 
 _RDTSC: Final = bytes.fromhex("0f31 48c1e220 4809d0 c3")

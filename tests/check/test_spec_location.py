@@ -7,7 +7,7 @@ import pytest
 
 from perflaw.check.spec_calls import SpecOptions, tallies_of
 from perflaw.check.spec_judge import judge_specs
-from perflaw.check.spec_location import common_log_factors, locate
+from perflaw.check.spec_location import GROUPED, common_log_factors, locate
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import histogram_of
 from perflaw.learn.paths.mine import mine
@@ -55,6 +55,13 @@ def mined(found):
 @pytest.fixture(scope="module")
 def specs():
     return mined(record(1))
+
+
+def test_location_tells_how_far_it_is_until_it_is_done(specs):
+    told = []
+    locate(specs, list(record(1).values()), told.append)
+    assert told == sorted(told) and told[-1] == 1.0
+    assert any(GROUPED < part < 1.0 for part in told)
 
 
 def violated(verdicts):

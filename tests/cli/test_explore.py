@@ -36,7 +36,9 @@ def test_a_study_from_end_to_end(perflaw, tmp_path):
     perflaw("report", "-e", "one")
     report = json.loads((tmp_path / "report.html").read_text().split('id="data">')[1].split("</script>")[0])
     assert len(report["exploration"]["trials"]) == 6
-    again = perflaw("explore", "study.yaml", "-e", "one", "-o", "laws.law")  # it is over: nothing is run
+    again = perflaw("explore", "study.yaml", "-e", "one", "-o", "laws.law", "--verbose")  # it is over: nothing is run
+    # The time left of the trials is not that of what comes after them.
+    assert "exploring " in again.stderr and "learning what the trials show: " in again.stderr
     assert "rate" in again.stdout and (tmp_path / "laws.law").exists()
 
 

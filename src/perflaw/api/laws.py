@@ -27,11 +27,14 @@ Document = Mapping[str, Any]
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 """Exceptions that reading a damaged document raises."""
 WRITE_LAWS = "perflaw annotate -o perf.law"
-MODEL, READ = 0.3, 0.2
+MODEL, READ = 0.6, 0.05
 """Parts of the work: the cost model of the program, and reading the evidence for the laws."""
+COSTS_READ, COSTS_LEARNT = 0.12, 0.5
+"""Parts of the first of them that are done when the costs are read, and when what they follow is learnt; the laws of runs are
+left."""
 LEARNT: Final = 0.95
 """Part of the work that is done when all laws are learnt: what they say of whole runs is left."""
-BESIDE_CALLS: Final = 0.45
+BESIDE_CALLS: Final = 0.37
 """What these parts shrink to where laws of single calls are learnt, which take most of the time."""
 
 
@@ -146,9 +149,10 @@ def _learn(
 
         share = BESIDE_CALLS if calls else 1.0
         costs = read_program(recordings, metric)
-        show(0.3 * MODEL * share)
+        show(COSTS_READ * MODEL * share)
         # None of the recordings may be complete.
         model = learn_program(costs, tuple(at or ())) if costs.runs else None
+        show(COSTS_LEARNT * MODEL * share)
         run_laws = RunLaws(model, at) if model else None
         if not calls:
             calls = run_laws is None or not run_laws.are_shown(at)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from perflaw.types import Observed, PathSpec, SpecVerdict
 
 
-MINED: Final = 0.8
+MINED: Final = 0.72
 """Part of mining that is done when all functions are mined: where their groups lie in single runs is left."""
 PART: Final = 8
 """Functions that are mined by one task of a cluster."""
@@ -144,15 +144,15 @@ def read_specs(path: str) -> SpecFile:
 def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_ns: int) -> MinedSpecs:
     """Specifications of functions from what was observed of them, the most expensive function first."""
     from perflaw.check.spec_location import locate
+    from perflaw.learn.paths.mine import effort
 
-    # Functions of many call paths take most of the time.
-    paths = [1 + sum(len(one.paths) for one in each.observations) for each in observed]
-    whole = max(sum(paths), 1)
+    efforts = [effort(each) for each in observed]
+    whole = sum(efforts) or 1.0
     with progress(f"mining {len(observed)} functions") as show:
         done = 0
 
         def tell(number: int) -> None:
-            show(MINED * sum(paths[:number]) / whole)
+            show(MINED * sum(efforts[:number]) / whole)
 
         def tell_next() -> None:
             nonlocal done

@@ -28,6 +28,7 @@ from perflaw.check.spec_calls import (
     tallies_of,
 )
 from perflaw.learn.paths.durations import cdf, mean_duration, merged, quantile, total
+from perflaw.learn.paths.mine import effort
 from perflaw.learn.paths.selection import literal_pattern
 from perflaw.types import Histogram, Observed, PathGroup, PathSpec
 from perflaw.types.specifications import LOCATION_LEVELS, MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
@@ -56,6 +57,8 @@ DEFAULT_SPREAD = RunSpread(0.15, MAX_FREEDOM)
 how much more a machine slows down one function than another is bounded."""
 EXACT = 1e-6
 """Sampling variance of runs whose deviation contains it."""
+GROUPED = 0.75
+"""Part of the location that is done when the calls of each group are found."""
 TINY = 1e-3
 """Shortest duration, ns: calls that took no time by the clock."""
 
@@ -164,15 +167,16 @@ def locate(
     runs differ is known after what all functions share in each run has been taken out. ``tell`` is told the part that is
     done.
     """
-    grouped = []
+    grouped: list[GroupedCalls] = []
+    efforts = [effort(of_function) for of_function in observed]
     for mined, of_function in zip(specs, observed, strict=True):
         grouped.append(group_calls(mined, of_function))
-        tell(0.5 * len(grouped) / len(specs))
-    runs = {
-        (number, place): durations_by_run(calls, one.queued_ns, 0.0)
-        for number, one in enumerate(grouped)
-        for place, calls in enumerate(one.groups)
-    }
+        tell(GROUPED * sum(efforts[: len(grouped)]) / sum(efforts))
+    runs: dict[tuple[int, int], list[RunDurations]] = {}
+    for number, of_spec in enumerate(grouped):
+        for place, calls in enumerate(of_spec.groups):
+            runs[number, place] = durations_by_run(calls, of_spec.queued_ns, 0.0)
+        tell(GROUPED + (1.0 - GROUPED) * (number + 1) / len(grouped))
     means = {key: np.mean([one.low for one in some], axis=0) for key, some in runs.items() if some}
     votes: dict[str, list[Array]] = {}
     witnesses = witnesses_of(grouped)

@@ -312,30 +312,33 @@ def _explored(
     from perflaw.explore.explorer import Explorer
     from perflaw.explore.studying import opened
 
-    with opened(target, study, wish, note) as (journal, seed), step(f"exploring {study.name}") as show:
-        shown = Shown(study, show)
-        with journal.step():
-            journal.put(file=str(file.absolute()))  # the report reads the study again
-        agent = agents_of(study, *remote)
-        explorer = Explorer(study, seed, target, journal, agent, shown.reading)
-        shown.limit(explorer.space.size)
-        if explorer.steering.warning:
-            note(explorer.steering.warning)
-        live = None
-        if page is not None:
-            live = LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed)
-        try:
-            for trial in explorer.run():
-                shown.trial(trial, explorer.trials())
-                if live:
-                    live.write(unfinished=True)
-        except KeyboardInterrupt:
-            made = sum(bool(trial.started) for trial in explorer.trials())
-            note(f"interrupted; {made} trials are kept, the same command goes on")
-            raise
-        if live:
-            live.write(unfinished=False)
-        return _result(explorer, seed, False), seed
+    with opened(target, study, wish, note) as (journal, seed):
+        with step(f"exploring {study.name}") as show:
+            shown = Shown(study, show)
+            with journal.step():
+                journal.put(file=str(file.absolute()))  # the report reads the study again
+            agent = agents_of(study, *remote)
+            explorer = Explorer(study, seed, target, journal, agent, shown.reading)
+            shown.limit(explorer.space.size)
+            if explorer.steering.warning:
+                note(explorer.steering.warning)
+            live = None
+            if page is not None:
+                live = LivePage(page, lambda unfinished: _result(explorer, seed, unfinished), seed)
+            try:
+                for trial in explorer.run():
+                    shown.trial(trial, explorer.trials())
+                    if live:
+                        live.write(unfinished=True)
+            except KeyboardInterrupt:
+                made = sum(bool(trial.started) for trial in explorer.trials())
+                note(f"interrupted; {made} trials are kept, the same command goes on")
+                raise
+        # What comes now is not in the time left of the trials.
+        with step("learning what the trials show"):
+            if live:
+                live.write(unfinished=False)
+            return _result(explorer, seed, False), seed
 
 
 def _result(explorer: Explorer, seed: int, unfinished: bool) -> StudyResult:

@@ -31,6 +31,18 @@ from perflaw.types.specifications import Edge, Standing, Term
 DIFFERENCE_FACTORS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 """Factors of the difference that matters: there are fewer groups until the edges suffice to separate them."""
 
+EFFORT_EXPONENT = 0.7
+"""How the time to mine a function grows with the call paths that its runs show, as measured (docs/figures.md)."""
+
+
+def effort(observed: Observed) -> float:
+    """What mining a function takes, compared with others: for the estimate of the time left.
+
+    >>> effort(Observed("f", "time", "ns", (), 0.0))
+    1.0
+    """
+    return float((1 + sum(len(one.paths) for one in observed.observations)) ** EFFORT_EXPONENT)
+
 
 def mine(observed: Observed, options: MiningOptions, now_ns: int) -> PathSpec:
     """The specification of one function; ``now_ns`` (since 1970) is needed for its utility.

@@ -134,17 +134,17 @@ class Sources:
         }
         for tree in trees.values():
             known = _texts(tree.body, self.constants)
-            for node in ast.walk(tree):
+            for node in _statements(tree):
                 self._add(node, known)
 
-    def _add(self, node: ast.AST, known: Texts) -> None:
+    def _add(self, node: ast.stmt, known: Texts) -> None:
         value = getattr(node, "value", None)
         if isinstance(value, ast.Tuple) and (name := _assigned(node)):
             self.tuples[name].append((value, known))
         elif isinstance(node, ast.FunctionDef):
-            for one in ast.walk(node):
+            for one in _statements(node):
                 if isinstance(one, ast.Return) and isinstance(one.value, ast.Tuple):
-                    self.tuples[node.name].append((one.value, _texts(list(ast.walk(node)), known)))
+                    self.tuples[node.name].append((one.value, _texts(_statements(node), known)))
         elif isinstance(node, ast.ClassDef) and node.name in KINDS:
             for made in (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"):
                 names = [one.arg for one in made.args.args[1:]]
@@ -191,6 +191,17 @@ class Sources:
 
 PARTS = ("what", "why", "next_command")
 """Parameters of an error."""
+
+
+def _statements(node: ast.AST) -> list[ast.stmt]:
+    """The statements in a module, function, or class, at any depth."""
+    found: list[ast.stmt] = []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            found.append(child)
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            found += _statements(child)
+    return found
 
 
 def _is_super(call: ast.Call) -> bool:

@@ -50,35 +50,55 @@ $python -m ruff format --check --quiet .
     done
 } | xargs -P 2 -I COMMAND sh -c COMMAND
 
-tests() { # version, arguments of pytest
-    version=$1
-    shift
+tests() { # version, number of workers, arguments of pytest
+    version=$1 workers=$2
+    shift 2
     ".venv-$version/bin/python" -m compileall -q src # else every program that tests start would compile what it imports
     echo "tests on Python $version"
-    status=0
-    ".venv-$version/bin/python" -m pytest --cache-clear --durations 30 --durations-min 2 -n 2 --dist loadfile ${all:+-m ""} "$@" || status=$?
+    # Assertions are rewritten for those that fail alone, below: rewriting all of them takes longer than most tests.
+    ".venv-$version/bin/python" -m pytest --cache-clear -o "cache_dir=.pytest_cache/$version" --assert=plain \
+        --durations 30 --durations-min 2 -n "$workers" --dist loadfile ${all:+-m ""} "$@"
+}
+again() { # version, status of the tests, arguments of pytest
+    version=$1 status=$2
+    shift 2
     [ "$status" != 0 ] || return 0
-    failed=$(grep -c true .pytest_cache/v/cache/lastfailed || true)
-    [ "$status" = 1 ] && [ "$failed" -le 2 ] || exit "$status"
+    failed=$(grep -c true ".pytest_cache/$version/v/cache/lastfailed" || true)
     # Tests record programs by the real clock, and a machine that stops for a moment may break one of them. What is wrong
     # fails alone too; what fails only once is named and waits for its cause to be found.
-    echo "THESE FAILED and run once more, alone:"
-    cat .pytest_cache/v/cache/lastfailed
-    ".venv-$version/bin/python" -m pytest --last-failed --last-failed-no-failures none ${all:+-m ""} "$@"
+    echo "THESE FAILED on Python $version and run once more, alone:"
+    cat ".pytest_cache/$version/v/cache/lastfailed"
+    ".venv-$version/bin/python" -m pytest -o "cache_dir=.pytest_cache/$version" --last-failed --last-failed-no-failures none \
+        --maxfail 3 ${all:+-m ""} "$@"
+    [ "$status" = 1 ] && [ "$failed" -le 2 ] || exit "$status"
     echo "FAILED ONCE, PASSED ALONE: find the cause"
 }
-tests 3.11 "$@"
+status=0
+tests 3.11 2 "$@" || status=$?
+again 3.11 "$status" "$@"
 if [ -n "$all" ]; then
     echo "damaged input for every reader"
     $python benchmarks/fuzz.py --seconds 60
+    for version in $others; do
+        status=0
+        tests "$version" 2 "$@" || status=$?
+        again "$version" "$status" "$@"
+    done
+    exit
 fi
+# The others side by side, one process each. Files are chosen by their text, for these environments lack what others import.
+# shellcheck disable=SC2046 (words)
+set -- -m "interpreter and not any_python and not slow" $(grep -rl --include="test_*.py" "pytest.mark.interpreter" tests) "$@"
+mkdir -p build
 for version in $others; do
-    if [ -n "$all" ]; then
-        tests "$version" "$@"
-    else
-        # Files are chosen by their text, for this environment lacks what the others import.
-        # shellcheck disable=SC2046 (words)
-        tests "$version" -m "interpreter and not any_python and not slow" \
-            $(grep -rl --include="test_*.py" "pytest.mark.interpreter" tests) "$@"
-    fi
+    (
+        status=0
+        tests "$version" 0 "$@" || status=$?
+        echo "$status" >"build/status-$version"
+    ) >"build/tests-$version.txt" 2>&1 &
+done
+wait
+for version in $others; do
+    cat "build/tests-$version.txt"
+    again "$version" "$(cat "build/status-$version")" "$@"
 done

@@ -58,6 +58,7 @@ def explored(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.slow
 def test_sqlite(explored):
     found = explored("sqlite", "sqlite.yaml", "--trials", "3")
     assert [one["reason"] for one in found["trials"] if not one["valid"]] == []

@@ -48,6 +48,7 @@ def test_a_diff_sees_no_change_where_there_is_none():
     assert not any(one.changes or one.better for one in verdicts)
 
 
+@pytest.mark.slow
 def test_a_check_sees_no_change_where_there_is_none():
     old, new = sides(0.05)
     assert_nothing_changed(judge(old.claims, new.evidence))

@@ -9,6 +9,7 @@ from perflaw.check.judge import CheckOptions
 from perflaw.check.program_changes import compare_programs, with_changes
 from perflaw.check.program_summary import summarize, summary_document, summary_from
 from perflaw.types import CPU, CheckVerdict, Component
+from tests.conftest import first
 from tests.learn.program_data import Node, Program, random_program
 
 SIZES = [100, 200, 400, 700, 1000]
@@ -117,7 +118,7 @@ def test_thirty_percent_are_found_with_five_busy_runs():
     assert others <= 0.05
 
 
-@pytest.mark.parametrize(("noise", "speeds", "lumps"), [(0.03, 0.05, 0.0), (0.1, 0.35, 0.003)])
+@pytest.mark.parametrize(("noise", "speeds", "lumps"), first(1, [(0.03, 0.05, 0.0), (0.1, 0.35, 0.003)]))
 def test_unchanged_programs_hold(noise, speeds, lumps):
     alarms = 0
     for seed in range(20):
@@ -159,6 +160,7 @@ def test_a_violated_law_tells_the_effect_of_the_unit_cost():
     assert from_size_on.effect == 13.5
 
 
+@pytest.mark.slow
 def test_the_likely_cause_of_a_violated_law_needs_less_evidence_than_a_finding():
     causes, chance = 0, 0
     verdict = CheckVerdict(Component("token"), CPU, "", "violated", 0.0, 1.12, 1.05, 1.2)

@@ -49,7 +49,7 @@ def known(recording, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("noise", "seed"), first(1, [(0.05, 2), (0.0, 0), (0.02, 1)]))
+@pytest.mark.parametrize(("noise", "seed"), first(1, first(1, [(0.05, 2), (0.0, 0), (0.02, 1)])))
 def test_the_right_family_and_slope_for_each(perflaw, tmp_path, noise, seed):
     record_known(tmp_path, noise, seed)
     found = laws_of(json.loads(perflaw("annotate", "--json").stdout))
@@ -193,6 +193,7 @@ def test_report(perflaw, known):
     assert "cannot be written" in perflaw("report", "-o", "no/such/place.html", status=2).stderr
 
 
+@pytest.mark.slow
 def test_the_choices_of_the_paper(perflaw, known):
     found = laws_of(json.loads(perflaw("annotate", "--paper", "--json").stdout))
     assert found["known.quadratic"]["family"] == "quadratic"

@@ -135,6 +135,7 @@ def test_a_text_that_was_edited_is_taken_at_its_word(check, shifted, tmp_path):
     assert "their text counts" in done.stderr
 
 
+@pytest.mark.slow
 def test_of_components_of_one_name_the_dearest_counts(perflaw, tmp_path):
     """Code made by exec within a module has the module's name too, and may be called more often."""
     program = (PROGRAMS / "fake_clock.py").read_text() + "advance(10**9)\nfor _ in range(9): exec('advance(10)')\n"

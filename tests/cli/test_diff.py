@@ -40,6 +40,7 @@ def test_a_slower_function_is_told_with_its_ratio(diff):
     assert "shifting.build" in text
 
 
+@pytest.mark.slow
 def test_a_faster_function_is_no_violation(diff):
     build = verdicts(diff("slow", "default", "--json"))["shifting.build"]
     assert build["verdict"] == "holds"

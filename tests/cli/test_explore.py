@@ -115,6 +115,7 @@ def secrets(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_a_target_elsewhere_is_reached_with_tls_and_token(perflaw, tmp_path, secrets):
     there, here = tmp_path / "there", tmp_path / "here"
     there.mkdir()

@@ -85,6 +85,7 @@ def law_of(perflaw, metric, component):
     return one
 
 
+@pytest.mark.slow
 def test_laws_of_other_costs_than_time(perflaw, sizes):
     found = law_of(perflaw, "cpu", "sleepy.main")
     assert (found["metric"], found["unit"]) == ("cpu", "ns")

@@ -132,6 +132,7 @@ def test_what_is_reviewed_is_short_and_checks_as_the_evidence_does(folder, tmp_p
     assert "--export evidence" in refused(folder, mine, "--merge", "spec.yaml", "spec.yaml")
 
 
+@pytest.mark.slow
 def test_the_exported_tests_fail_only_where_a_check_does_and_say_if_perflaw_is_missing(folder, tmp_path):
     (folder / "test_agreement.py").write_text(run(folder, mine, "--export", "pytest"))
     document = json.loads(run(folder, check, "spec.yaml", "-e", "planted", "--json", status=1))
@@ -164,6 +165,7 @@ def test_prometheus_and_otlp_name_groups_and_no_paths(folder, tmp_path):
     assert "lookups.serve -> " not in rules.read_text() + otlp
 
 
+@pytest.mark.slow
 def test_runs_are_merged_one_after_the_other(folder, tmp_path):
     text = run(folder, mine, "--merge")
     assert "+ 0002" in text

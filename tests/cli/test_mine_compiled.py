@@ -22,6 +22,7 @@ def specs(folder, *arguments):
     return json.loads(run_perflaw(folder, "mine", "--json", *arguments).stdout)["specs"]
 
 
+@pytest.mark.slow
 def test_leaves_below_a_microsecond_are_not_specified(folder):
     of_step = next(one for one in specs(folder) if one["component"] == "step")
     assert (of_step["borders"], of_step["groups"]) == ([], [])

@@ -112,6 +112,7 @@ def test_a_recorder_killed_from_outside_is_resumed_again_and_again(perflaw, app)
     assert len(again.splitlines()) == 1, "nothing is recorded and nothing said of it"
 
 
+@pytest.mark.slow
 def test_resume_repeats_what_failed_and_other_plans(perflaw, app):
     perflaw("record", *QUICK, "--vary", "n=10,13", "--", "app.py", "{n}", status=1)
     (app / "app.py").write_text(APP.replace("13", "14"))

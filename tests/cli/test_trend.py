@@ -67,6 +67,7 @@ def test_bubble_sort_on_reversed_input(trend: Trend) -> None:
     assert any(place.endswith("in bubble_sort()") for place in size["places"])
 
 
+@pytest.mark.slow
 def test_the_table_names_lines(trend: Trend) -> None:
     text = trend("--at", "n=1e6").stdout
     assert "in bubble_sort()" in text
@@ -172,6 +173,7 @@ if n in (20, 160):
 """
 
 
+@pytest.mark.slow
 def test_what_dominates_is_unknown_where_the_heaviest_cluster_has_no_law(tmp_path, perflaw):
     (tmp_path / "app.py").write_text(RARE)
     perflaw("record", "--collect", "lines", "--vary", "n=5,10,20,40,80,120,160", "--", "app.py", "{n}")
@@ -222,6 +224,7 @@ print(len(set(parse(open(sys.argv[1]).read()))))
 """
 
 
+@pytest.mark.slow
 def test_a_size_is_told_before_the_number_of_a_file(tmp_path, perflaw):
     (tmp_path / "app.py").write_text(INDEXED)
     for i in range(1, 11):

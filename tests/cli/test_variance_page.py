@@ -52,6 +52,7 @@ def test_the_page_opens_with_the_function_asked_for(perflaw: Run, tmp_path: Path
     assert found["functions"][found["opens"]]["name"] == "requests.parse"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("experiment")
 def test_the_report_shows_it_beside_the_laws(perflaw: Run, tmp_path: Path) -> None:
     perflaw("report")

@@ -74,6 +74,7 @@ def test_more_trials_are_added_to_a_finished_study(tmp_path):
     assert more[:2] == first and len(more) == 4
 
 
+@pytest.mark.slow
 def test_repetitions_are_never_back_to_back(tmp_path):
     path = write(tmp_path, ONE_SHOT + "policy: random\nrepetitions: 3\ntrials: 12\n")
     # A trial that other programs disturbed is made again under its number.

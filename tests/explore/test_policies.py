@@ -58,7 +58,7 @@ def run(name, made, trials, law=law_of, noise=0.02, seed=0, refused=lambda c: Fa
     return history
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", first(4, BUILT_IN))
 @pytest.mark.parametrize(("knobs", "constraints"), [(MIXED, ("cache >= 2*page",)), (SMALL, ())], ids=["mixed", "small"])
 def test_proposals_are_valid_new_and_reproducible(name, knobs, constraints):
     made = study(knobs, trials=11, constraints=constraints, levels=3)
@@ -85,7 +85,7 @@ def test_a_small_space_is_tried_to_its_end_and_no_further(name):
     assert len({Space(SMALL).key(trial.configuration) for trial in history}) == len(history) <= 24
 
 
-@pytest.mark.parametrize("goal", first(1, first(1, ["max", "min"])))
+@pytest.mark.parametrize("goal", first(1, first(1, first(1, ["max", "min"]))))
 def test_the_law_finds_what_works_together(goal):
     def value(c):
         return law_of(c) if goal == "max" else 1 / law_of(c)

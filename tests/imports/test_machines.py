@@ -53,6 +53,7 @@ def documents(perflaw, *words: object, cwd: Path) -> object:
     return document
 
 
+@pytest.mark.slow
 def test_two_machines_are_as_one_that_made_all_runs(perflaw, parted: Path) -> None:
     said = perflaw("import", "-e", "hooks", parted / "there" / ".perflaw" / "hooks", cwd=parted / "here").stderr
     assert "imported 2 runs of 1 machine" in said

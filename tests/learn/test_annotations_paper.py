@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from perflaw.learn.annotations.paper import learn_paper
 from perflaw.learn.modes import paper_borders
@@ -40,6 +39,8 @@ def test_the_four_classes(rng, family, mean):
 
 
 def test_coefficients_are_those_of_least_squares(rng):
+    import statsmodels.api as sm  # takes seconds
+
     x, z = rng.uniform(1, 1000, N), rng.uniform(1, 1000, N)
     y = 5 + 3 * x + 2 * z + rng.normal(0, 20, N)
     found = paper(y, {"x": x, "z": z})

@@ -7,7 +7,7 @@ import pytest
 
 from perflaw.store.evidence import gather
 from perflaw.store.experiment import open_experiment
-from tests.conftest import PROGRAMS, run_perflaw
+from tests.conftest import PROGRAMS, first, run_perflaw
 from tests.learn.annotation_data import r2
 
 LEAST_R2 = 0.9866
@@ -67,7 +67,7 @@ def truth(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("name", SCOPES)
+@pytest.mark.parametrize("name", first(1, SCOPES))
 def test_scopes_families_and_features(truth, name):
     (document, _), _ = truth
     scopes = document[name]["scopes"]

@@ -18,7 +18,7 @@ from perflaw.learn.paths.durations import (
     merged_batches,
 )
 from perflaw.types import Batches, Histogram
-from tests.conftest import examples
+from tests.conftest import examples, first
 
 from .duration_data import NULLS, SHAPES, clocked, correlated, mixture, scored, several
 
@@ -35,13 +35,14 @@ def scores(n, count, found_by):
     return right / (right + wrong), 1 - missed / sure
 
 
-@pytest.mark.parametrize(("n", "bar"), [(1000, 0.98), (10_000, 0.99)])
+@pytest.mark.parametrize(("n", "bar"), first(2, [(1000, 0.98), (10_000, 0.99)]))
 def test_planted_borders_are_found(n, bar):
     precision, recall = scores(n, 100, lambda _, y, tick: borders_of(histogram_of(y), tick))
     assert precision >= bar
     assert recall >= bar
 
 
+@pytest.mark.slow
 def test_planted_borders_are_found_in_merged_histograms():
     precision, recall = scores(1000, 100, lambda rng, y, tick: borders_of(several(rng, y), tick))
     assert precision >= 0.98

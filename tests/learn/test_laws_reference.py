@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 from perflaw.laws.printing import learnt_text
 from perflaw.learn.series import Series, learn
@@ -14,6 +14,14 @@ from perflaw.learn.series.candidates import MODELS, fit_candidates
 from perflaw.learn.series.model import LOGNORMAL, NORMAL, NoiseModel, cluster_covariance
 from perflaw.learn.series.series import prepare
 from tests.learn.law_data import TRUTHS, draw, generator
+
+
+@pytest.fixture(scope="module")
+def sm() -> Any:
+    """statsmodels, which takes longer to import than all else that tests of learners need."""
+    import statsmodels.api
+
+    return statsmodels.api
 
 
 def place(family: str, intercept: bool, noise: NoiseModel) -> int:
@@ -26,7 +34,7 @@ def band(series: Series, family: str, intercept: bool, noise: NoiseModel, at: fl
     return [float(limit[0, 0]) for limit in law.band(np.array([[at]]))]
 
 
-def test_line_is_ordinary_least_squares() -> None:
+def test_line_is_ordinary_least_squares(sm: Any) -> None:
     rng = generator(40)
     x = rng.uniform(1, 50, 25)
     y = 300 + 4 * x + rng.normal(0, 10, 25)
@@ -35,7 +43,7 @@ def test_line_is_ordinary_least_squares() -> None:
     assert band(Series("s", y, {"n": x}), "linear", True, NORMAL, 80.0) == pytest.approx(expected.tolist())
 
 
-def test_weights_are_weighted_least_squares() -> None:
+def test_weights_are_weighted_least_squares(sm: Any) -> None:
     rng = generator(41)
     x, w = rng.uniform(1, 50, 25), rng.uniform(0.5, 2, 25)
     y = 300 + 4 * x + rng.normal(0, 10, 25)
@@ -43,7 +51,7 @@ def test_weights_are_weighted_least_squares() -> None:
     assert band(Series("s", y, {"n": x}, weights=w), "linear", True, NORMAL, 80.0)[0] == pytest.approx(expected)
 
 
-def test_power_is_least_squares_of_logarithms() -> None:
+def test_power_is_least_squares_of_logarithms(sm: Any) -> None:
     rng = generator(42)
     x = rng.uniform(10, 5000, 30)
     y = 2 * x**1.4 * np.exp(0.3 * rng.standard_normal(30))
@@ -53,7 +61,7 @@ def test_power_is_least_squares_of_logarithms() -> None:
     assert [low, high] == pytest.approx(np.exp(frame[["obs_ci_lower", "obs_ci_upper"]].to_numpy()[0]).tolist())
 
 
-def test_power_with_intercept_reaches_the_minimum() -> None:
+def test_power_with_intercept_reaches_the_minimum(sm: Any) -> None:
     """Against a fine grid of exponents with the other parameters by least squares."""
     rng = generator(43)
     x = np.sort(rng.uniform(1, 100, 30))
@@ -64,7 +72,7 @@ def test_power_with_intercept_reaches_the_minimum() -> None:
     assert ours <= min(grid) * (1 + 1e-9)
 
 
-def test_likelihoods_compare_across_noises() -> None:
+def test_likelihoods_compare_across_noises(sm: Any) -> None:
     """−2 log likelihood of y itself: the Jacobian is in."""
     rng = generator(44)
     x = rng.uniform(1, 50, 20)
@@ -79,7 +87,7 @@ def test_likelihoods_compare_across_noises() -> None:
     assert found.fits[place("constant", False, LOGNORMAL)].deviance[0] + constant == pytest.approx(expected)
 
 
-def test_cluster_covariance_is_the_jackknife_over_runs() -> None:
+def test_cluster_covariance_is_the_jackknife_over_runs(sm: Any) -> None:
     rng = generator(45)
     run = np.repeat(np.arange(5), 12)
     x = rng.uniform(1, 50, 60)

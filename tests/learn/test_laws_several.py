@@ -73,7 +73,7 @@ def test_interaction_is_predicted_within_three_percent(n: int) -> None:
     at_least(sum(set(one.law.features) == {"x", "z"} for one in laws), 30, 0.9)
 
 
-@pytest.mark.parametrize("name", first(1, TRUTHS))
+@pytest.mark.parametrize("name", first(1, first(1, TRUTHS)))
 def test_intervals_cover_the_mean(name: str) -> None:
     rng = generator(43, len(name))
     laws = learn([series(name, 0.05, 20, rng) for _ in range(40)])
@@ -255,6 +255,7 @@ def test_a_few_percent_between_runs_are_no_missing_feature() -> None:
     assert unexplained_variation(Series("f", y, {"n": np.ones(60)}, run), lambda: y - 1.0) is None
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8), deadline=None)
 @given(
     seed=st.integers(0, 10**6),

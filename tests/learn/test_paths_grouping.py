@@ -38,6 +38,7 @@ def test_paths_are_in_the_group_where_they_were_planted():
         assert most >= 0.99 * calls[ours].sum()
 
 
+@pytest.mark.slow
 def test_one_behaviour_is_one_group():
     cases = [planted(np.random.default_rng([2, seed]), groups=1, most=300) for seed in range(60)]
     assert sum(found(case.counts)[0] == 1 for case in cases) >= 57

@@ -32,6 +32,7 @@ def test_a_program_without_noise_is_predicted_exactly(seed):
     assert model.composed() == pytest.approx(model.measured(), rel=0.01)
 
 
+@pytest.mark.slow
 def test_noise_disturbed_calls_and_run_speeds_do_not_bend_growth():
     errors, held = [], []
     for seed in range(examples(40)):
@@ -88,6 +89,7 @@ def test_growth_in_c_code_of_a_call_is_carried_by_the_unit_cost():
     assert laws.of(1).slope["n"] == pytest.approx(2, abs=0.1)
 
 
+@pytest.mark.slow
 def test_input_that_does_not_matter_gives_constants():
     found = wide = 0
     for seed in range(20):

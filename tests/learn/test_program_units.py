@@ -118,12 +118,15 @@ def answers(cost, x=SIZES, far=100.0, noise=0.05, seeds=12):
     "cost",
     first(
         1,
-        [
-            # A cube above a fixed cost that small sizes do not have yet, as in LAPACK.
-            lambda n: 7e4 * np.minimum(1.0, (n / 7) ** 1.5) + 1e6 * (n / 23) ** 3,
-            lambda n: 1e6 * (n / 23) * np.where(n < 7, 0.2, 1.0),
-            lambda n: 1e6 * (n / 23) * np.where(n < 7, 5.0, 1.0),
-        ],
+        first(
+            1,
+            [
+                # A cube above a fixed cost that small sizes do not have yet, as in LAPACK.
+                lambda n: 7e4 * np.minimum(1.0, (n / 7) ** 1.5) + 1e6 * (n / 23) ** 3,
+                lambda n: 1e6 * (n / 23) * np.where(n < 7, 0.2, 1.0),
+                lambda n: 1e6 * (n / 23) * np.where(n < 7, 5.0, 1.0),
+            ],
+        ),
     ),
 )
 def test_small_sizes_may_follow_another_law(cost):
@@ -137,11 +140,14 @@ def test_small_sizes_may_follow_another_law(cost):
     "cost",
     first(
         1,
-        [
-            lambda n: 1e6 * ((n / 23) + (n / 23) ** 2),
-            lambda n: 1e6 * ((n / 23) ** 2 + (n / 23) ** 3),
-            lambda n: 1e6 * (1 + (n / 23)),
-        ],
+        first(
+            1,
+            [
+                lambda n: 1e6 * ((n / 23) + (n / 23) ** 2),
+                lambda n: 1e6 * ((n / 23) ** 2 + (n / 23) ** 3),
+                lambda n: 1e6 * (1 + (n / 23)),
+            ],
+        ),
     ),
 )
 def test_intervals_hold_a_term_that_begins_to_govern_at_the_largest_size(cost):

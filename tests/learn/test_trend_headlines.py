@@ -33,6 +33,7 @@ def test_a_number_is_the_headline_if_it_alone_varies_or_predicts():
     assert found.law.features == ("work",)
 
 
+@pytest.mark.slow
 def test_a_law_in_several_features_predicts_left_out_runs_better_or_is_not_told():
     rng = np.random.default_rng(8)
     n, k = 10 ** rng.uniform(1, 3, 24), 10 ** rng.uniform(1, 3, 24)

@@ -120,6 +120,7 @@ def test_slow_calls_that_are_pushed_off_the_cpu_stay_slow():
     assert "work2" in {node.component.name for node in variance(tree).patterns[0].nodes if node.kind == "Task"}
 
 
+@pytest.mark.slow
 def test_slow_calls_that_recur_periodically_are_the_programs_own():
     """Every hundredth call flushes, and others take the CPU from each of these; as many at random are interruptions."""
     periodic = [(request, 2, 3_500) for request in range(37, REQUESTS, 100)]

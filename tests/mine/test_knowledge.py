@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from perflaw.mine.knowledge import Knowledge
 from perflaw.mine.messages import Measurement, ProbeCost
@@ -255,6 +256,7 @@ def test_a_function_that_others_distort_is_measured_alone():
     assert len(decision.request.functions) == 1
 
 
+@pytest.mark.slow
 def test_a_function_whose_durations_change_is_learnt_anew_and_its_old_recordings_go():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 16)
@@ -266,6 +268,7 @@ def test_a_function_whose_durations_change_is_learnt_anew_and_its_old_recordings
     assert len(knowledge.functions["app.load"].spec.borders) == 2
 
 
+@pytest.mark.slow
 def test_another_share_of_slow_calls_is_noticed_where_the_borders_stay():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 16)

@@ -194,6 +194,7 @@ def test_a_library_beyond_its_bound_leaves_the_contexts_of_own_functions_apart(l
     assert [(node.parent, node.code) for node in elsewhere] == [(own, code) for code in chain[9:]]
 
 
+@pytest.mark.slow
 def test_the_recursion_of_a_library_does_not_use_up_the_contexts(library, tmp_path):
     """Functions that call each other in any order have thousands of contexts; beyond half of the bound they are folded."""
     random, codes = Random(5), [FIRST_LIBRARY + at for at in range(4)]

@@ -107,6 +107,7 @@ def test_where_the_native_tracer_cannot_be_had_another_process_is_recorded(suite
     assert runs(perflaw)[0]["calls"] > 0
 
 
+@pytest.mark.slow
 def test_failures_and_an_empty_suite_keep_their_status(suite):
     (suite / "test_words.py").write_text(
         "def test_wrong():\n    import words\n    assert words.index([1, 1]) == [1, 2]\n"
@@ -128,6 +129,7 @@ def test_several_runs_show_the_first(suite, perflaw):
     assert first["calls"] == second["calls"]
 
 
+@pytest.mark.slow
 @pytest.mark.any_python
 def test_a_later_run_that_fails_is_shown(suite):
     body = "path = pathlib.Path('seen')\n    assert not path.exists()\n    path.touch()"
@@ -138,6 +140,7 @@ def test_a_later_run_that_fails_is_shown(suite):
     assert "1 failed" in done.stderr
 
 
+@pytest.mark.any_python
 def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
     done = run_pytest(suite, "-p", "xdist.plugin", "--perflaw", "-n", "2")
     assert "6 passed" in done.stdout

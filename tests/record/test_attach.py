@@ -197,6 +197,7 @@ def test_a_process_executes_the_same_instructions_afterwards(tmp_path: Path, beg
     assert all(calls(recording)["app.leaf"] > 100 for recording in recorded(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_process_is_recorded_again_and_again(tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
         for _ in range(3):
@@ -374,6 +375,7 @@ def test_a_program_that_listens_needs_not_be_stopped(perflaw: Run, tmp_path: Pat
     assert len(recorded_runs(tmp_path)) == 3
 
 
+@pytest.mark.slow
 def test_a_program_listens_where_its_environment_says_so(perflaw: Run, tmp_path: Path) -> None:
     sources = Path(listening.__file__).parents[1]
     site_packages = Path(site.getusersitepackages().replace(site.getuserbase(), str(tmp_path / "base")))
@@ -426,7 +428,7 @@ serve()
 """
 
 
-@pytest.mark.parametrize("own", first(1, [False, True]))
+@pytest.mark.parametrize("own", first(1, first(1, [False, True])))
 def test_greenlets_are_kept_apart_and_left_as_they_were(tmp_path: Path, own: bool) -> None:
     with running(tmp_path, GREENLETS, *["own"] * own) as program:
         for _ in range(2):

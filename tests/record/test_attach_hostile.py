@@ -133,6 +133,7 @@ def test_a_program_that_may_do_little_is_refused_and_goes_on(
     assert process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_service_that_lets_no_memory_become_code_is_recorded(confined: Path, tmp_path: Path) -> None:
     """systemd's MemoryDenyWriteExecute, which Debian's redis-server and others have, permits no memory that was written."""
     with running(confined, "no new code") as process:

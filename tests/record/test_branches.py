@@ -243,6 +243,7 @@ loops.f(7)
 """
 
 
+@pytest.mark.slow
 def test_beside_coverage(outcomes, perflaw, tmp_path):
     (tmp_path / "loops.py").write_text(
         "def f(n):\n    while n:\n        n -= 1\n        if n == 3:\n            break\n    return n\n"

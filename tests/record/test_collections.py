@@ -174,6 +174,7 @@ print(full)
 """
 
 
+@pytest.mark.slow
 def test_full_collections_are_counted_with_the_objects_that_survive(tmp_path):
     both = run(tmp_path, GROWING)
     full = int(both.stdout)

@@ -70,6 +70,7 @@ def test_what_the_recorder_waits_for_is_no_cpu_time_of_the_program(flags, collec
     assert all(cpu > 0.8 * 8e6 for name, _, cpu in invocations if name == "work"), invocations
 
 
+@pytest.mark.slow
 def test_a_law_of_what_a_function_allocates(tmp_path):
     (tmp_path / "app.c").write_text(
         "#include <stdlib.h>\n#include <string.h>\n"

@@ -423,6 +423,7 @@ def test_options_that_make_no_sense(perflaw, options, said):
     assert said in refused(perflaw, "./la", options=options)
 
 
+@pytest.mark.slow
 def test_two_recorders_at_once_do_not_mix(compiled, perflaw, tmp_path):
     compiled("list_append.c", name="la")
     command = [perflaw_python(), "-m", "perflaw", "record", "--collect", "lines", "--repeat", "3", "--", "./la"]

@@ -59,6 +59,7 @@ def test_what_a_signal_handler_raises_reaches_the_program(perflaw, tmp_path, err
     assert perflaw("record", "--", "app.py").stdout == "30\n"
 
 
+@pytest.mark.slow
 def test_a_fork_leaves_the_parents_recording_whole(perflaw, tmp_path):
     (tmp_path / "app.py").write_text(
         "import os, sys\n"

@@ -282,6 +282,7 @@ def test_a_static_program_is_refused(tmp_path: Path) -> None:
         chosen(tmp_path, built(tmp_path, "jumps.c", "-O1", "-static"), "auto")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hooks", first(1, first(1, [False, True])))
 def test_constructors_of_a_library_meet_functions_while_a_thread_does(hooks: bool, tmp_path: Path) -> None:
     """The loader holds its lock while constructors run; a new function is looked up in the loader, under no lock of ours."""
@@ -336,6 +337,7 @@ def test_libraries_that_are_opened_and_closed_are_recorded_from_their_constructo
     assert paths(recording)["/plug_begun_two/plug_begins"] == 20
 
 
+@pytest.mark.slow
 def test_a_module_of_a_real_program_is_recorded_from_its_initialisation_on(tmp_path: Path) -> None:
     """Debian's perl opens its modules itself. Of stripped ones the functions are known that they export."""
     command = ("perl", "-MPOSIX", "-MList::Util=sum", "-e", "exit(sum(1..9) != 45 || POSIX::floor(2.5) != 2)")

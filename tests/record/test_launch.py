@@ -74,6 +74,7 @@ def test_a_console_script_of_another_environment(perflaw, app):
     assert " shipped.helper " in components, "the package of the script itself is the person's own code"
 
 
+@pytest.mark.slow
 @pytest.mark.any_python
 def test_another_python_than_ours(perflaw, app):
     script = Path(__file__).parents[2] / "scripts" / "python.sh"

@@ -136,6 +136,7 @@ def test_a_fork_in_the_middle_of_calls(both):
     assert "os._exit" in done.recordings[1].run.ended
 
 
+@pytest.mark.slow
 def test_forks_while_other_threads_run(both):
     done = both(FORK_AMONG_THREADS)
     assert [done.calls(run) for run in range(1, 6)] == [{"work": 7}] * 5

@@ -105,6 +105,7 @@ def test_instantiations_of_a_template_are_added_up(program, counts):
     assert found["int twice<int>(int)"] == found["double twice<double>(double)"] == [6]
 
 
+@pytest.mark.slow
 def test_a_trend_of_clang_s_counts(program, perflaw):
     program()
     perflaw("record", "--collect", "lines", "--vary", "n=10,20,40,80,160,320", "--", "./app", "{n}")

@@ -123,6 +123,7 @@ def test_each_feature_has_its_value(arguments: Path, tmp_path: Path) -> None:
     assert found["by_value"].get("mixed.share") in (None, [at / 2 for at in range(ROUNDS)])
 
 
+@pytest.mark.slow
 def test_bad_pointers_are_features_that_are_not_there(arguments: Path, tmp_path: Path) -> None:
     (recording,) = recorded(tmp_path, arguments, 3000)
     assert recording.run.complete
@@ -138,7 +139,7 @@ def annotated(folder: Path, *command: object, refused: set[str] | None = None) -
 
 
 @pytest.mark.parametrize("flags", [(), pytest.param((HOOKS,), marks=pytest.mark.slow)], ids=["injected", "hooks"])
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", first(1, BUILDS))
 def test_laws_are_over_what_the_cost_depends_on(build: str, flags: tuple[str, ...], tmp_path: Path) -> None:
     program = compiled(tmp_path, build, "argument_laws", *flags)
     found, refused = {}, set[str]()
@@ -153,7 +154,7 @@ def test_laws_are_over_what_the_cost_depends_on(build: str, flags: tuple[str, ..
     assert len(found) >= len(LAWS) - 1
 
 
-@pytest.mark.parametrize("build", ["g++ -O2", pytest.param("clang++ -O2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("build", first(1, ["g++ -O2", pytest.param("clang++ -O2", marks=pytest.mark.slow)]))
 def test_the_class_of_an_object_is_a_condition(build: str, tmp_path: Path) -> None:
     program = compiled(tmp_path, build, "argument_laws", HOOKS)
     [of_type] = [one for one in annotated(tmp_path, program, 400) if one["component"] == "of_type"]
@@ -173,6 +174,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_chosen_functions_of_the_library_have_features_too(tmp_path: Path) -> None:
     """All others have none: what a program's containers are called with is no question of its own functions."""
     source, program = tmp_path / "sorts.cc", tmp_path / "sorts"

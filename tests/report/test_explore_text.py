@@ -22,6 +22,7 @@ def locked():
     return study_result(study, trials, made.space(study), ended="all 60 trials are done")
 
 
+@pytest.mark.slow
 def test_the_table_says_what_a_person_needs(locked):
     text = explore_text(explore_document(locked))
     assert max(map(len, text.splitlines())) <= 80

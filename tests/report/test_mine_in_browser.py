@@ -180,6 +180,7 @@ def test_keys_filter_and_links_lead_to_functions(shown: Specs) -> None:
     shown.tab.evaluate("location.hash = '#view=mine&function=semop&theme=auto'")
 
 
+@pytest.mark.slow
 def test_it_is_one_view_among_others(browser: Browser, tmp_path: Path) -> None:
     view = MineView(specs_factory.specs())
     laws = [factory.quadratic(), factory.linear()]

@@ -204,6 +204,7 @@ def test_a_flame_graph_is_as_wide_as_the_cost() -> None:
     assert flame_plot({**document, "whole": {"time": 0}}) is None
 
 
+@pytest.mark.slow
 def test_a_pattern_of_many_nodes_is_drawn_in_part(shown: Page) -> None:
     """Those of the greatest impact, each with its parent; the picture says how many are missing."""
     [root, *_] = shown.variance[0].variance.patterns[0].nodes

@@ -41,6 +41,7 @@ def test_any_order_and_grouping_gives_the_same_tables(runs):
     assert merge([merged]) == merged
 
 
+@pytest.mark.slow
 def test_any_order_gives_the_same_bytes(recorded, tmp_path):
     for size in (10, 20, 30):
         found = recorded("--clock", "fake", "--", PROGRAMS / "known.py", size, 0.1, 0)

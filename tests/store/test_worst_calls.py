@@ -62,6 +62,7 @@ def test_a_damaged_table_is_told(tmp_path):
         read_tables(tmp_path)
 
 
+@pytest.mark.slow
 def test_calls_of_a_function_over_all_runs(recorded, tmp_path):
     for size in (10, 20):
         found = recorded("--clock", "fake", "--", PROGRAMS / "known.py", size, 0.1, 0)

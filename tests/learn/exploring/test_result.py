@@ -77,6 +77,7 @@ def test_contaminated_trials_do_not_win(forty):
     assert any(one.kind == "contaminated" for one in found.notices)
 
 
+@pytest.mark.slow
 def test_two_goals_have_a_front():
     study = made.study(made.THROUGHPUT, made.MEMORY)
     trials = [
@@ -211,6 +212,7 @@ def test_a_hidden_lock_is_found_and_explained_by_switches():
     assert words.startswith("hidden lock? threads: the objective gets worse beyond 3")
 
 
+@pytest.mark.slow
 def test_a_setting_without_the_lock_is_named():
     (found,) = threaded(made.collapsing(locked=lambda one: one["memory_status"] == "on"))
     assert (found.where, found.gone, found.lock) == ("memory_status = on", "memory_status = off", True)
@@ -230,6 +232,7 @@ def test_a_lock_shows_in_switches_for_the_same_work():
     assert [one.lock for one in threaded(switching(lambda threads, work: work))] == [False]
 
 
+@pytest.mark.slow
 def test_no_lock_is_suspected_without_evidence():
     assert threaded(made.collapsing(locked=lambda one: False)) == []
     rng = np.random.default_rng(2)

@@ -229,6 +229,7 @@ def test_annotate_learns_the_law_of_a_span_over_its_snapshots_and_none_of_anothe
     assert all(one["law"]["family"] == "constant" for one in laws["flat"]["scopes"])
 
 
+@pytest.mark.slow
 def test_calls_and_probes_of_a_python_program_stand_beside_each_other(perflaw, tmp_path):
     twice = LAW.replace("kind, fields)", "kind, fields, conflict=number == 1)")
     (tmp_path / "law.py").write_text(

@@ -96,6 +96,13 @@ def test_what_was_written_is_read_back(tmp_path):
     assert second.paths.keys() == {1} and second.batches.batches == ()
 
 
+def test_the_part_that_is_read_is_told_by_the_size_of_the_tables(tmp_path):
+    buckets = {place: place * place % 9973 for place in range(1, 8000)}
+    large, told = [*ROWS[:3], (7, 1, 2, "time", 10, 0, buckets)], []
+    read_observed([recording(tmp_path, "0001"), recording(tmp_path, "0002", rows=large)], tell=told.append)
+    assert len(told) == 2 and 0.0 < told[0] < 0.4 and told[1] == 1.0
+
+
 def test_cpu_time_is_the_wall_time_where_it_has_no_row(tmp_path):
     (observed,) = read_observed([recording(tmp_path, "0001")], metric="cpu")
     assert [one.paths[1].offset for one in observed.observations] == [3, 5]

@@ -18,7 +18,7 @@ from perflaw.parts import untold
 from perflaw.store.columns import Array, Column, Table, Tables, texts
 from perflaw.store.experiment import Recording, replace_table
 from perflaw.store.schema import PATHS, WHOLE
-from perflaw.store.tables import has_table, read_table, write_tables
+from perflaw.store.tables import bytes_of, has_table, read_table, write_tables
 from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform
 from perflaw.types.specifications import CallPath
 
@@ -65,7 +65,9 @@ def read_observed(
         what, why = f"no durations of {metric} by call path", "they are of time, and of cpu where it is measured"
         raise StoreError(what, why, "perflaw record --metric cpu --collect paths -- …")
     functions: dict[str, _FunctionPaths] = {}
-    for number_of_run, recording in enumerate(able, 1):
+    # The largest runs, whose tables take longest to read, often come last.
+    sizes = np.cumsum([bytes_of(recording.folder, PATHS) for recording in able])
+    for size, recording in zip(sizes.tolist(), able, strict=True):
         # Add the observations of one run.
         tables, run = {name: read_table(recording.folder, name) for name in PATHS}, recording.run
         ((build, tick, probe_ns, dropped),) = tables["path_about"]
@@ -91,7 +93,7 @@ def read_observed(
             ]
             if run.machine:
                 function.queued_ns[run.id] = run.machine.queued_ns
-        tell(number_of_run / len(able))
+        tell(size / sizes[-1])
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
@@ -144,6 +144,11 @@ def _source(table: Table) -> tuple[dict[str, Array], dict[str, str]]:
 def has_table(folder: Path, name: str) -> bool:
     """Whether the run of ``folder`` has a table."""
     return (folder / f"{name}.parquet").is_file()
+
+
+def bytes_of(folder: Path, names: Iterable[str]) -> int:
+    """What tables of a recording take on disk; a missing one takes nothing."""
+    return sum((folder / f"{name}.parquet").stat().st_size for name in names if has_table(folder, name))
 
 
 def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:

@@ -8,24 +8,25 @@ is nothing else to be learnt hands over to its callers, and is measured again as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT
-from perflaw.learn.paths.durations import clusters, merged, quantile, total
+from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT, without_perturbed
+from perflaw.learn.paths.durations import clusters, merged, merged_batches, quantile, total
 from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
-from perflaw.learn.paths.selection import REPLICATES, with_like_callers
+from perflaw.learn.paths.selection import REPLICATES, with_like_callers, without_functions
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
 from perflaw.types import Histogram, Observed, PathSpec
 from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath
 
+Part = TypeVar("Part")
 ENOUGH_CALLS: Final = 20_000
 """Calls of a function from which on borders that are not stable are not waited for."""
 ENOUGH_ROUNDS: Final = 6
@@ -39,7 +40,7 @@ FRUITLESS_LEVELS: Final = 2
 PURE: Final = 0.98
 """Part of a group's calls in one cluster from which on there is nothing left to explain."""
 MOST_CALLERS: Final = 24
-"""Callers that are recorded at once, those that samples found most often."""
+"""Callers that are recorded at once; of one function those that samples found most often."""
 MOST_REPLICATES: Final = 8
 """Measurements of a settled function after which groups that few of them show are not waited for."""
 MOST_MEASUREMENTS: Final = 24
@@ -47,7 +48,7 @@ MOST_MEASUREMENTS: Final = 24
 DIFFERING: Final = 2
 """Measurements in a row that do not match what is known of a function, after which it is learnt anew."""
 AT_ONCE: Final = 6
-"""Functions that are timed together."""
+"""Functions that are measured together."""
 SHORT_S: Final = 600.0
 """Time after which it is looked at again whether the calls of a function still are too short to be timed."""
 WANTED_CALLS: Final = 4_000
@@ -239,13 +240,14 @@ class Knowledge:
     def add(self, measurement: Measurement, request: Request) -> list[str]:
         """Learn from a measurement; gives what is new, in words."""
         self.add_samples(measurement.stacks)
-        if request.kind == "samples":
+        if request.kind == "samples" or measurement.stacks:
             self.sampled_ns = measurement.end_ns
-            return self._find_hot()
+        news = self._find_hot()
+        if request.kind == "samples":
+            return news
         # Placing the probes takes time as well, in which no call is recorded.
         seconds = max(min((measurement.end_ns - measurement.start_ns) / 1e9, request.seconds), 1e-3)
         found = {one.component: one for one in measurement.observed}
-        news: list[str] = []
         for name in request.functions:
             function = self.functions[name]
             function.rounds += 1
@@ -290,8 +292,8 @@ class Knowledge:
         """Add what was observed of a function in so many seconds, and decide what is to be learnt of it next."""
         name, before = function.name, function.spec
         observed = replace(observed, share=self.share(name))
-        if not function.level:  # callers of another function may have been recorded
-            observed = _without_callers(observed)
+        callers = self._recorded_callers(function)
+        observed = _by_callers(observed, frozenset(callers)) if callers else _without_callers(observed)
         if function.is_new_level and function.observed and self._is_distorted(observed, measurement):
             if together:
                 return self._measure_alone(function)
@@ -299,6 +301,9 @@ class Knowledge:
             self.superseded.append((name, measurement.run))
             function.level, function.is_new_level, function.named = function.below, False, ()
             return self._settle(function, "recording what samples took for its callers distorts it")
+        if function.settled and together and without_perturbed(observed, self.options).notes != observed.notes:
+            self.superseded.append((name, measurement.run))
+            return self._measure_alone(function)
         if function.is_new_level:
             function.runs_below += function.runs
             function.observed, function.runs = [], []
@@ -470,12 +475,10 @@ class Knowledge:
         together = self._together(best, ranked, now_ns)
         seconds = max(map(_seconds, together))
         names = tuple(one.name for one in together)
-        if best.level:
-            request = self._request("paths", names, self._recorded_callers(best), seconds)
-            what = "the callers that it is known by" if best.named else f"callers of level {best.level}"
-        else:
-            request = self._request("durations", names, (), seconds)
-            what = "its durations"
+        callers = tuple(dict.fromkeys(caller for one in together for caller in self._recorded_callers(one)))
+        request = self._request("paths" if callers else "durations", names, callers, seconds)
+        what = "the callers that it is known by" if best.named else f"callers of level {best.level}"
+        what = what if best.level else "its durations"
         again = "how much it varies" if best.lacks_replicates else "whether it still holds"
         why = f"{what}, {again if best.settled else 'not settled yet'}"
         return Decision(
@@ -487,20 +490,24 @@ class Knowledge:
         return (function.named or self.callers(function.name, function.level)) if function.level else ()
 
     def _together(self, best: KnownFunction, ranked: Iterable[KnownFunction], now_ns: int) -> list[KnownFunction]:
-        """The best function, and others that can be timed with it: none of them is likely to be called by another one.
+        """The best function, and others that can be measured with it: none of them is likely to be called by another one.
 
-        Most of what a measurement costs is that probes are there at all, so that others are timed also while the callers of
-        the best one are recorded.
+        Most of what a measurement costs is that probes are there at all, and most of the time passes until rare functions were
+        called often enough.
         """
-        chosen, callers = [best], self._recorded_callers(best)
+        chosen, callers = [best], set(self._recorded_callers(best))
         for one in ranked if not best.alone else ():
+            own = set(self._recorded_callers(one))
             is_apart = one.name not in callers and all(
-                one.name not in self._above.get(other.name, ()) and other.name not in self._above.get(one.name, ())
+                other.name not in own
+                and one.name not in self._above.get(other.name, ())
+                and other.name not in self._above.get(one.name, ())
                 for other in chosen
             )
-            is_timed = one is not best and not one.level and not one.alone
-            if is_timed and is_apart and one.utility(now_ns) >= best.utility(now_ns):
+            is_useful = one is not best and not one.alone and one.utility(now_ns) >= best.utility(now_ns)
+            if is_useful and is_apart and len(callers | own) <= MOST_CALLERS:
                 chosen.append(one)
+                callers |= own
         return chosen[:AT_ONCE]
 
     def _request(self, kind: Kind, functions: Iterable[str], callers: Iterable[str], seconds: float) -> Request:
@@ -525,6 +532,31 @@ def _without_callers(observed: Observed) -> Observed:
         for one in observed.observations
     ]
     return replace(observed, paths=((observed.component,),), observations=tuple(observations))
+
+
+def _by_callers(observed: Observed, callers: frozenset[str]) -> Observed:
+    """Calls of a function by its own callers: those of others that were recorded at the same time divide nothing."""
+    paths = [without_functions(path, frozenset(path[:-1]) - callers) for path in observed.paths]
+    if tuple(paths) == observed.paths:
+        return observed
+    kept = tuple(dict.fromkeys(paths))
+
+    def joined(of_paths: Mapping[int, Part], join: Callable[[list[Part]], Part]) -> dict[int, Part]:
+        parts: dict[int, list[Part]] = {}
+        for place, part in of_paths.items():
+            parts.setdefault(kept.index(paths[place]), []).append(part)
+        return {place: join(several) for place, several in parts.items()}
+
+    observations = [
+        replace(
+            one,
+            paths=joined(one.paths, merged),
+            path_batches=joined(one.path_batches, merged_batches),
+            cpu_paths=joined(one.cpu_paths, merged),
+        )
+        for one in observed.observations
+    ]
+    return replace(observed, paths=kept, observations=tuple(observations))
 
 
 def _seconds(function: KnownFunction) -> float:

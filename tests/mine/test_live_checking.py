@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from perflaw.check.spec_calls import SpecOptions
-from perflaw.cli.live_checking import LiveOutputs, _LiveCheck
+from perflaw.cli.live_checking import LiveOutputs, _LiveCheck, check_running, watched_functions
+from perflaw.errors import UsageError
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.mine import mine
@@ -93,3 +95,25 @@ def test_what_was_not_suspected_is_told_as_well_when_fresh_rounds_show_it(check,
     monkeypatch.setattr(check, "_judge", lambda runs, options, new=(): fresh)
     assert check._confirm(suspected, SpecOptions(alpha=0.01)) == 1
     assert len(taken) == 3
+
+
+def test_functions_of_which_no_group_was_mined_often_enough_are_not_watched(check, tmp_path):
+    (mined,) = check.file.specs
+    group = mined.spec.groups[0]
+
+    def with_runs(*runs):
+        groups = tuple(replace(group, id=f"g{place}", runs=number) for place, number in enumerate(runs))
+        return replace(check.file, specs=(replace(mined, spec=replace(mined.spec, groups=groups)),))
+
+    assert watched_functions(with_runs(1, 3)) == {"db.load"}
+    assert watched_functions(with_runs(0)) == {"db.load"}  # as a person wrote it
+    assert watched_functions(with_runs(1, 2)) == set()
+
+
+def test_what_has_nothing_to_watch_is_refused_before_anything_is_measured(monkeypatch, check):
+    (mined,) = check.file.specs
+    groups = tuple(replace(group, runs=1) for group in mined.spec.groups)
+    file = replace(check.file, specs=(replace(mined, spec=replace(mined.spec, groups=groups)),))
+    monkeypatch.setattr("perflaw.cli.live_checking.read_specs", lambda source: file)
+    with pytest.raises(UsageError, match="nothing to watch"):
+        check_running("live.yaml", "held", 0, SpecOptions(), (0.05, "throughput"), check.outputs, watch=True)

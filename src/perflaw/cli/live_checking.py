@@ -41,6 +41,7 @@ FUTILE: Final = 1.0
 """E-value from which on downwards fresh rounds do not speak for a violation."""
 LEAST_MINED_RUNS: Final = 3
 """Recordings that a watched group has to be mined from; with fewer, it is not known how much it varies."""
+UNKNOWN_SPREAD: Final = f"mined from fewer than {LEAST_MINED_RUNS} recordings, so it is not known how much it varies"
 HOUR_S: Final = 3600.0
 """``--alpha`` is the number of false alarms to be expected in this time."""
 
@@ -75,15 +76,22 @@ def check_running(
     """
     from perflaw.mine.attached import AttachedProcess
     from perflaw.mine.budget import Budget
-    from perflaw.mine.watching import SpecRounds
+    from perflaw.mine.watching import SpecCallers, SpecRounds
     from perflaw.record.process import SignalRelay
     from perflaw.store.experiment import open_experiment
 
     file = read_specs(source)
-    named = {mined.spec.component: _named(mined.spec.groups) for mined in file.specs}
-    if not named:
+    callers = {mined.spec.component: SpecCallers.of(mined.spec) for mined in file.specs}
+    if not callers:
         raise UsageError(
             f"{source} specifies nothing", "it names no function", "perflaw mine --export yaml > SPEC.yaml"
+        )
+    watched = watched_functions(file) if watch else set(callers)
+    if not watched:
+        raise UsageError(
+            f"{source} has nothing to watch",
+            f"each group of call paths was {UNKNOWN_SPREAD}",
+            f"perflaw mine --attach {pid} --seconds 300, and export it again",
         )
     target = open_experiment(experiment)
     target.make()
@@ -100,9 +108,14 @@ def check_running(
             while not ends() and (left := deadline - time.monotonic()) > 0:
                 time.sleep(min(left, 0.05))
 
-        rounds = SpecRounds(process, account, named, rest, ends)
+        rounds = SpecRounds(process, account, callers, rest, ends)
         with process:
             rounds.sample()
+            if watch:
+                if not outputs.otlp:  # who receives the durations has rules for all functions
+                    rounds.restrict(watched)
+                _note_unwatched(file, len(rounds.callers))
+                file = replace(file, specs=tuple(one for one in file.specs if one.spec.component in rounds.callers))
             check = _LiveCheck(file, target, rounds, options, outputs)
             status = check.watch() if watch else check.once()
         if not process.alive:
@@ -112,12 +125,32 @@ def check_running(
         return status
 
 
-def _named(groups: Sequence[object]) -> frozenset[str]:
-    """Functions that the expressions of a specification name."""
-    from perflaw.types.specifications import PathGroup
+def unknown_groups(file: SpecFile) -> set[str]:
+    """Groups that were mined from too few recordings to know how much they vary; what a person wrote is taken at its word."""
+    groups = [group for mined in file.specs for group in mined.spec.groups]
+    return {group.id for group in groups if 0 < group.runs < LEAST_MINED_RUNS}
 
-    chosen = [group for group in groups if isinstance(group, PathGroup)]
-    return frozenset(name for group in chosen for term in group.expression for edge, _ in term for name in edge)
+
+def watched_functions(file: SpecFile) -> set[str]:
+    """Functions with a group of call paths that can be violated."""
+    unknown = unknown_groups(file)
+    return {
+        mined.spec.component
+        for mined in file.specs
+        if any(
+            group.id not in unknown and group.standing != "quarantined" and (mined.spec.borders or group.durations)
+            for group in mined.spec.groups
+        )
+    }
+
+
+def _note_unwatched(file: SpecFile, recorded: int) -> None:
+    """Say which part of the specifications is not watched, and why."""
+    if not (unknown := len(unknown_groups(file))):
+        return
+    groups, functions = sum(len(mined.spec.groups) for mined in file.specs), len(file.specs)
+    fewer = f" ({functions - recorded} of {functions} functions are not recorded)" if recorded < functions else ""
+    note(f"{unknown} of {groups} groups of call paths are not watched{fewer}: {UNKNOWN_SPREAD}; mine for longer")
 
 
 class _LiveCheck:
@@ -131,8 +164,7 @@ class _LiveCheck:
         self._since_ns = time.time_ns()
         self._durations: dict[tuple[str, str], tuple[Histogram, ...]] = {}
         """By function and clock, durations of each group's calls since the check began."""
-        groups = [group for mined in file.specs for group in mined.spec.groups]
-        self._unknown = {group.id for group in groups if 0 < group.runs < LEAST_MINED_RUNS}
+        self._unknown = unknown_groups(file)
         self._rounds = 0
 
     def once(self) -> int:
@@ -156,14 +188,10 @@ class _LiveCheck:
         """
         from perflaw.store.experiment import discard
 
-        if self._unknown:
-            groups = sum(len(mined.spec.groups) for mined in self.file.specs)
-            why = f"mined from fewer than {LEAST_MINED_RUNS} recordings, so it is not known how much they vary"
-            note(f"{len(self._unknown)} of {groups} groups of call paths are not watched: {why}; mine for longer")
         window: deque[list[str]] = deque()
         begun, alarms = time.monotonic(), 0
         while not self.rounds.ends():
-            newest_runs = self.rounds.round(reserving=True)
+            newest_runs = self.rounds.round(levels=0, reserving=True)
             window.append(newest_runs)
             self._rounds += 1
             for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
@@ -305,8 +333,7 @@ def without_doubt(verdict: SpecVerdict, unknown: Collection[str]) -> SpecVerdict
     """The verdict; inconclusive where a violated group was mined from too few recordings to know how much it varies."""
     if verdict.verdict != "violated" or verdict.group not in unknown:
         return verdict
-    message = f"mined from fewer than {LEAST_MINED_RUNS} recordings, so it is not known how much it varies"
-    return replace(verdict, verdict="inconclusive", message=message)
+    return replace(verdict, verdict="inconclusive", message=UNKNOWN_SPREAD)
 
 
 def _key(verdict: SpecVerdict) -> str:

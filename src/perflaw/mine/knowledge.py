@@ -440,6 +440,10 @@ class Knowledge:
                 counts[caller] += count
         return tuple(caller for caller, _ in counts.most_common(MOST_CALLERS))
 
+    def is_above(self, name: str, other: str) -> bool:
+        """Whether samples found a function above another one, at any distance."""
+        return name in self._above.get(other, ())
+
     def share(self, name: str) -> float:
         """Part of the samples that found the program in a function."""
         return self._leaves[name] / max(self.stacks.total(), 1)
@@ -500,8 +504,8 @@ class Knowledge:
             own = set(self._recorded_callers(one))
             is_apart = one.name not in callers and all(
                 other.name not in own
-                and one.name not in self._above.get(other.name, ())
-                and other.name not in self._above.get(one.name, ())
+                and not self.is_above(one.name, other.name)
+                and not self.is_above(other.name, one.name)
                 for other in chosen
             )
             is_useful = one is not best and not one.alone and one.utility(now_ns) >= best.utility(now_ns)

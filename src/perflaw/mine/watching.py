@@ -2,24 +2,28 @@
 
 A round records all specified functions at once, so that what they have in common is known to be the machine. Functions that
 this distorts, because they call others of them, are recorded alone in the same round. Rounds that only watch leave enough of
-the budget for those that have to confirm a violation, so that these follow each other at once. Of the callers, those that
-expressions name and those up to some levels that samples found are recorded, so that a violation can be told by its edge.
+the budget for those that have to confirm a violation, so that these follow each other at once. Rounds that only watch record
+the callers that the specification was mined with; those that confirm record callers up to some levels that samples found as
+well, so that a violation can be told by its edge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.borders import PERTURBED, without_perturbed
+from perflaw.learn.paths.selection import Selection, is_recorded
 from perflaw.mine.attached import AttachedProcess
 from perflaw.mine.budget import Budget
-from perflaw.mine.knowledge import Decision, Knowledge
+from perflaw.mine.knowledge import MOST_LEVELS, Decision, Knowledge
 from perflaw.mine.messages import Measurement, Request
+from perflaw.types import PathSpec
 
 LEVELS: Final = 2
-"""Levels of callers that a round records."""
+"""Levels of callers that a round records where it is not known which ones were recorded when the program was mined."""
 DEEPER: Final = 4
 """Levels that a round records to tell where a violation comes from."""
 ROUND_S: Final = 1.0
@@ -28,6 +32,24 @@ RESERVED_ROUNDS: Final = 6
 """Rounds for which rounds that only watch leave what the budget permits."""
 SAMPLES_S: Final = 2.0
 """Length of the first samples, from which callers are known."""
+WITNESSES: Final = 3
+"""Functions that call none of the others and say how fast the machine is: of two, one may have changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecCallers:
+    """Which callers of a specified function are recorded with it."""
+
+    named: frozenset[str]
+    """Functions that its expressions name."""
+    selected: Selection
+    """What was recorded when it was mined, as ``PathSpec.selected``; empty if that is not known."""
+
+    @classmethod
+    def of(cls, spec: PathSpec) -> SpecCallers:
+        """Those of a specification."""
+        edges = [edge for group in spec.groups for term in group.expression for edge, _ in term]
+        return cls(frozenset(name for edge in edges for name in edge), spec.selected)
 
 
 class SpecRounds:
@@ -37,12 +59,12 @@ class SpecRounds:
         self,
         process: AttachedProcess,
         budget: Budget,
-        named: Mapping[str, frozenset[str]],
+        callers: Mapping[str, SpecCallers],
         rest: Callable[[float], None],
         ends: Callable[[], bool],
     ) -> None:
-        """``named``: specified function → functions that its expressions name; ``rest`` waits, ``ends``: whether to stop."""
-        self.process, self.budget, self.named, self.rest, self.ends = process, budget, named, rest, ends
+        """``callers``: by specified function, in the order of their use; ``rest`` waits, ``ends``: whether to stop."""
+        self.process, self.budget, self.callers, self.rest, self.ends = process, budget, dict(callers), rest, ends
         self.knowledge = Knowledge()
         self._alone: set[str] = set()
         self._number = 0
@@ -55,9 +77,27 @@ class SpecRounds:
         self.budget.add_samples(measurement.cost)
         self.knowledge.add_samples(measurement.stacks)
 
+    def restrict(self, watched: Collection[str]) -> None:
+        """Record only these functions, and as many others as are needed to know how fast the machine is."""
+
+        def witnesses(chosen: Collection[str]) -> int:
+            return sum(not any(self.knowledge.is_above(one, other) for other in chosen) for one in chosen)
+
+        chosen = [name for name in self.callers if name in watched]
+        for name in self.callers:
+            if witnesses(chosen) >= WITNESSES:
+                break
+            if name not in watched and witnesses([*chosen, name]) > witnesses(chosen):
+                chosen.append(name)
+        self.callers = {name: self.callers[name] for name in chosen}
+
     def round(self, levels: int = LEVELS, *, reserving: bool = False) -> list[str]:
-        """Record all functions that are specified; gives the recordings. ``reserving``: leave something for later rounds."""
-        chosen = sorted(self.named)
+        """Record all functions that are specified; gives the recordings.
+
+        ``levels`` of callers are recorded, 0 for those that the specification was mined with. ``reserving``: leave something
+        for later rounds.
+        """
+        chosen = sorted(self.callers)
         together = tuple(name for name in chosen if name not in self._alone)
         runs = [self._record(together, levels, reserving)] if together else []
         runs += [self._record((name,), levels, reserving) for name in chosen if name in self._alone and not self.ends()]
@@ -69,6 +109,13 @@ class SpecRounds:
         is_full = saved_ns - cost_ns >= RESERVED_ROUNDS * (1 + len(self._alone)) * cost_ns
         return saved_ns < cost_ns or (reserving and not is_full and saved_ns - self._left_ns < 2 * cost_ns)
 
+    def _found(self, name: str, levels: int) -> tuple[str, ...]:
+        """Callers of a function that samples found and that are recorded."""
+        selected = self.callers[name].selected
+        if levels or not selected:
+            return self.knowledge.callers(name, levels or LEVELS)
+        return tuple(one for one in self.knowledge.callers(name, MOST_LEVELS) if is_recorded(one, selected))
+
     def _record(self, functions: tuple[str, ...], levels: int, reserving: bool) -> str:
         self.rest(self.budget.pause_s(ROUND_S))
         while self._must_wait(reserving) and not self.ends():
@@ -77,7 +124,7 @@ class SpecRounds:
             return ""
         callers: dict[str, None] = {}
         for name in functions:
-            callers.update(dict.fromkeys((*sorted(self.named[name]), *self.knowledge.callers(name, levels))))
+            callers.update(dict.fromkeys((*sorted(self.callers[name].named), *self._found(name, levels))))
         self._number += 1
         request = Request(
             self._number, "paths", functions, tuple(one for one in callers if one not in functions), ROUND_S

@@ -129,6 +129,14 @@ def test_a_single_function_has_no_witness_for_the_machine(specs):
     assert check(10.0).effect == pytest.approx(10.0, rel=0.4)
 
 
+def test_how_much_a_function_varies_that_was_recorded_alone_is_known():
+    """No other one says how fast the machine was in these runs: what it deviates is not taken for that."""
+    (alone,) = mined(record(11, names=("mail.parse",), runs=6))
+    together = {one.spec.component: one.spec.groups[0].duration_spread for one in mined(record(11, runs=6))}
+    assert alone.spec.groups[0].duration_spread == pytest.approx(0.2, rel=0.6)
+    assert together["mail.parse"] < 0.1
+
+
 def test_what_calls_queue_for_a_cpu_is_not_theirs(specs):
     """Long calls take up to three times as long beside busy processes, short ones rarely."""
     for seed in range(20, 25):

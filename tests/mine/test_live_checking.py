@@ -25,7 +25,7 @@ def check(tmp_path):
     known = observed(1, functions=("db.load",))["db.load", "time"]
     file = SpecFile((MinedSpec(mine(known, MiningOptions(), 0)),))
     outputs = LiveOutputs(False, False, str(tmp_path / "m.prom"), str(tmp_path / "m.json"))
-    return _LiveCheck(file, None, None, SpecOptions(), outputs)
+    return _LiveCheck(file, SimpleNamespace(runs_folder=tmp_path / "runs"), None, SpecOptions(), outputs)
 
 
 def test_durations_are_sums_since_the_check_began_that_contain_each_call_once(check, tmp_path):
@@ -78,8 +78,10 @@ def test_fresh_rounds_are_looked_at_as_long_as_they_speak_for_a_violation(check,
 
     monkeypatch.setattr(check, "_judge", judged)
     suspected = judged(["run"] * 30, SpecOptions())
+    (check.experiment.runs_folder / "run").mkdir(parents=True)
     assert check._confirm(suspected, SpecOptions(alpha=0.01)) == told
     assert len(taken) == rounds
+    assert (check.experiment.runs_folder / "run").exists() == bool(told)  # the evidence of what is told stays
 
 
 def test_what_was_not_suspected_is_told_as_well_when_fresh_rounds_show_it(check, monkeypatch):

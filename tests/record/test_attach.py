@@ -130,6 +130,9 @@ def test_the_functions_of_all_threads_are_recorded_and_the_program_goes_on(perfl
     assert found["app.leaf"] >= 2 * found["app.serve"] - 4 > 2 * found["app.work"] > 0
     assert recording.run.complete
     assert recording.run.features == {"load": 3.0}
+    machine = recording.run.machine  # of the time of the recording alone
+    assert (machine.before_ns, machine.tracer_start_ns, machine.after_ns) == (0, 0, 0)
+    assert 0 < machine.cpu_ns < recording.run.wall_ns * machine.cpus
     assert recording.run.command[1:] == ("app.py",)
     assert "app.leaf" in perflaw("annotate").stdout
 

@@ -178,19 +178,31 @@ def locate(
             runs[number, place] = durations_by_run(calls, of_spec.queued_ns, 0.0)
         tell(GROUPED + (1.0 - GROUPED) * (number + 1) / len(grouped))
     means = {key: np.mean([one.low for one in some], axis=0) for key, some in runs.items() if some}
-    votes: dict[str, list[Array]] = {}
+    votes: dict[str, dict[int, list[Array]]] = {}
     witnesses = witnesses_of(grouped)
     for (number, place), some in runs.items():
         for one in some if grouped[number].mined.spec.component in witnesses else ():
-            votes.setdefault(one.run, []).append(one.low - means[number, place])
-    speeds = {run: np.median(some, axis=0) for run, some in votes.items()}
+            votes.setdefault(one.run, {}).setdefault(number, []).append(one.low - means[number, place])
+    # A function alone says nothing of the machine: what is taken for the speed of a run would be its own deviation.
+    speeds = {
+        run: np.median([one for some in of_functions.values() for one in some], axis=0)
+        for run, of_functions in votes.items()
+        if len(of_functions) >= MIN_WITNESSES
+    }
+
+    def residual(number: int, place: int, one: RunDurations) -> Array:
+        """What a run deviates beyond the speed of the machine; a witness has a part in that, as a value has in a mean."""
+        beyond = one.low - means[number, place] - speeds.get(one.run, 0.0)
+        count = len(votes.get(one.run, {}))
+        is_part = one.run in speeds and number in votes[one.run]
+        return np.asarray(beyond * np.sqrt(count / (count - 1.0))) if is_part else np.asarray(beyond)
 
     def located(number: int, place: int, group: PathGroup) -> PathGroup:
         some = runs[number, place]
         if not some:
             return group
         low, high = (np.exp(np.mean([getattr(one, name) for one in some], axis=0)) for name in ("low", "high"))
-        residuals = [one.low - means[number, place] - speeds.get(one.run, 0.0) for one in some]
+        residuals = [residual(number, place, one) for one in some]
         by_path: dict[CallPath, list[PathCalls]] = {}
         for calls in grouped[number].groups[place]:
             by_path.setdefault(calls.path, []).append(calls)

@@ -214,6 +214,7 @@ class _LiveCheck:
         from perflaw.mine.watching import DEEPER
         from perflaw.report.documents import check_document
         from perflaw.report.verdicts import spec_verdicts_text
+        from perflaw.store.experiment import discard
 
         runs: list[str] = []
         found: list[SpecVerdict] = []
@@ -230,6 +231,8 @@ class _LiveCheck:
             if found or self.rounds.ends() or (count >= CONFIRM_ROUNDS and is_futile):
                 break
         self._violated.update({_key(one): one.path for one in found})
+        for run in [] if found else runs:  # what is told keeps its evidence
+            discard(self.experiment.runs_folder / run)
         if found:
             document = check_document([one for one in verdicts if one in found], runs, [])
             if self.outputs.json:

@@ -85,7 +85,7 @@ class MachineMeter:
                 return False
             os.close(self._pidfd)
             self._pidfd = -1
-            self._queued_ns = _queued_ns(process.pid)
+            self._queued_ns = _queued_of(Path(f"/proc/{process.pid}"))
         with suppress(subprocess.TimeoutExpired):  # it still runs, which the caller is told
             process.wait(seconds)
         return process.returncode is not None
@@ -108,6 +108,56 @@ class MachineMeter:
         )
 
 
+class RunningMeter:
+    """The kernel's counters over a part of the life of a process that runs already. Made when that part begins."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._before, self._cpu_before, self._threads_before = _counters(0), _cpu_times(pid), _threads(pid)
+
+    def read(self) -> Machine | None:
+        """The account since the meter was made, over all threads that are there now; None if the process has ended."""
+        if not (threads := _threads(self._pid)):
+            return None
+        after, cpu_ns = _counters(0), _cpu_times(self._pid)
+        user_ns, system_ns = (max(now - then, 0) for now, then in zip(cpu_ns, self._cpu_before, strict=True))
+        nothing = (0, 0, 0)
+        grown = [
+            [now - then for now, then in zip(known, self._threads_before.get(thread, nothing), strict=True)]
+            for thread, known in threads.items()
+        ]
+        queued_ns, voluntary, involuntary = (sum(max(one, 0) for one in column) for column in zip(*grown, strict=True))
+        ours_ns = after.ours_ns - self._before.ours_ns
+        return Machine(
+            cpus=len(os.sched_getaffinity(0)),
+            load=round(os.getloadavg()[0], 2),
+            user_ns=user_ns,
+            system_ns=system_ns,
+            queued_ns=queued_ns,
+            voluntary_switches=voluntary,
+            involuntary_switches=involuntary,
+            steal_ns=after.steal_ns - self._before.steal_ns,
+            others_ns=max(0, after.busy_ns - self._before.busy_ns - ours_ns - user_ns - system_ns),
+        )
+
+
+def _cpu_times(pid: int) -> tuple[int, int]:
+    """CPU time of a process so far in user mode and in the kernel, ns."""
+    fields = stat_of(pid)
+    return (int(fields[_USER]) * _TICK_NS, int(fields[_SYSTEM]) * _TICK_NS) if fields else (0, 0)
+
+
+def _threads(pid: int) -> dict[str, tuple[int, int, int]]:
+    """Each thread of a process with the time that it waited for a CPU (ns), and its voluntary and involuntary switches."""
+    threads = {}
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(OSError, ValueError, KeyError):  # it has ended
+            fields = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines() if ":" in line)
+            switches = int(fields["voluntary_ctxt_switches"]), int(fields["nonvoluntary_ctxt_switches"])
+            threads[task.name] = (_queued_of(task), *switches)
+    return threads
+
+
 def _counters(beside_ns: int) -> _Counters:
     columns = [0] * (_STEAL + 1)
     with suppress(OSError, ValueError):  # no /proc: the counters stay 0
@@ -124,10 +174,13 @@ def _counters(beside_ns: int) -> _Counters:
     )
 
 
-def _queued_ns(pid: int) -> int:
-    """Time that the main thread of a process, which may have ended, waited for a CPU; 0 if the kernel does not say."""
+def _queued_of(thread: Path) -> int:
+    """Time that a thread, given by its folder in /proc, waited for a CPU; 0 if the kernel does not say.
+
+    The folder of a process stands for its main thread, which may have ended.
+    """
     with suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel keeps no such account
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+        return int((thread / "schedstat").read_text().split()[1])
     return 0
 
 

@@ -43,7 +43,7 @@ from perflaw.record.compiled.branches import require_branches
 from perflaw.record.compiled.hooks import HooksReader, HooksTracer, injecting_tracer
 from perflaw.record.compiled.inject.choice import LIBRARIES
 from perflaw.record.compiled.selection import Globs
-from perflaw.record.machine import stat_of
+from perflaw.record.machine import RunningMeter, stat_of
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.saving import RunContext
@@ -115,7 +115,9 @@ def record_native(
                     _refuse(tracer, program.pid, patching.left_out)
                     spool.put("written", b"")  # from now on what the jumps lead to records
                     follow = partial(_follow, spool, image, patching, opened)
+                    meter = RunningMeter(program.pid)
                     cpu_ns = read_on(reader, program.pid, relay, seconds, follow)
+                    machine = meter.read()
                 except BaseException:
                     discard(claim.folder)
                     raise
@@ -129,7 +131,7 @@ def record_native(
         stopped_ms = max(thread.stopped_ms, *(jumps.stopped_ms for jumps in (patching, earlier, *opened)))
         with Writer() as writer:
             context = RunContext(claim, tracer, settings, features, writer=writer)
-            return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
+            return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms, machine))
 
 
 def _refuse(tracer: HooksTracer, pid: int, addresses: Sequence[int]) -> None:

@@ -22,7 +22,7 @@ from perflaw.record.attach.process import DELETED, NativeProgram, RunningProgram
 from perflaw.record.attach.spool import Spool, shared_folder, spool_of
 from perflaw.record.build import Tell
 from perflaw.record.cache import distrust
-from perflaw.record.machine import cpu_ns_of
+from perflaw.record.machine import RunningMeter, cpu_ns_of
 from perflaw.record.manifest import Execution
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import NativeReader, is_running
@@ -35,6 +35,7 @@ from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
 from perflaw.record.writer import Writer
 from perflaw.store.experiment import Experiment, discard
+from perflaw.types import Machine
 
 BEGIN_S: Final = 10.0
 """Time in which the new thread has to get the interpreter's lock and begin."""
@@ -122,12 +123,14 @@ def record_prepared(
             given = {**settings.for_tracer(spool.told, seed), **names, "COSTS": target.costs}
             started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
             stopped_ms = _begin(program, _extension(program, tracer, spool), given, reader, stack)
+            meter = RunningMeter(program.pid)
             cpu_ns = read_on(reader, program.pid, relay, seconds)
+            machine = meter.read()
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
         with Writer() as writer:
             context = RunContext(claim, tracer, settings, features, writer=writer)
-            return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms))
+            return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms, machine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +145,8 @@ class Elapsed:
     """CPU time of the program meanwhile."""
     stopped_ms: float
     """How long its threads were stopped at most."""
+    machine: Machine | None
+    """What it got of the machine meanwhile; None if it ended."""
 
 
 def keep(
@@ -150,7 +155,15 @@ def keep(
 ) -> Attached:  # fmt: skip
     """Keep the recording of a program from which the tracer has gone, or which has ended."""
     relay.ended, alive = True, is_running(program.pid)
-    execution = Execution(program.argv, program.name, elapsed.started, elapsed.wall_ns, None, cpu_ns=elapsed.cpu_ns)
+    execution = Execution(
+        program.argv,
+        program.name,
+        elapsed.started,
+        elapsed.wall_ns,
+        None,
+        cpu_ns=elapsed.cpu_ns,
+        machine=elapsed.machine,
+    )
     outcome = save_recording(context, execution, reader.finish(program.pid))
     return Attached(replace(outcome, interrupted=relay.received), elapsed.stopped_ms, alive)
 

@@ -14,16 +14,17 @@ import numpy as np
 
 from perflaw.errors import UsageError
 from perflaw.store.columns import Array, Table, grouped
-from perflaw.store.contexts import ContextReader, costs_of
+from perflaw.store.contexts import QUEUEING, ContextReader, costs_of
 from perflaw.store.experiment import Recording
-from perflaw.store.tables import has_table, read_each
+from perflaw.store.tables import has_table, read_each, read_table
 from perflaw.types import CPU, EVENTS, TIME, Metric, ProgramCosts, Run
-from perflaw.types.recordings import FEATURE_NAME
+from perflaw.types.recordings import FEATURE_NAME, MOST_QUEUED
 
 _TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "components": (),
     "calltree": ("node", "parent", "component", "site_line"),
     "invocations": ("sequence", "component", "uniform_key"),
+    "invocation_costs": ("sequence", "metric", "x"),
     "features": ("sequence", "feature", "value"),
     "parts": (),
 }
@@ -38,14 +39,16 @@ MOST: Final = 0.95
 def read_observations(recordings: Sequence[Recording], metric: Metric) -> ProgramCosts | None:
     """The costs of all observations in a metric; None if there are none.
 
+    Wall time on a busy machine is without the time in which others had the CPU, where CPU time is recorded too.
+
     UsageError if those of several functions are there, or not kept in the metric.
     """
     recordings = [one for one in recordings if has_table(one.folder, "parts")]
     folders = [recording.folder for recording in recordings]
-    reader, runs, tops = ContextReader(metric), list[Run](), set[int]()
+    reader, runs, tops, queued = ContextReader(metric), list[Run](), set[int](), dict[str, tuple[float, ...]]()
     columns = zip(*(read_each(folders, name, needed) for name, needed in _TABLES.items()), strict=True)
     for recording, tables in zip(recordings, columns, strict=True):
-        components, tree, invocations, features, parts = tables
+        components, tree, invocations, further, features, parts = tables
         uniform = invocations.take(np.flatnonzero(invocations["uniform_key"] >= 0))
         parts = parts.take(np.flatnonzero(np.isin(parts["sequence"], uniform["sequence"])))
         if not len(parts):
@@ -61,11 +64,47 @@ def read_observations(recordings: Sequence[Recording], metric: Metric) -> Progra
             why = f"--per {recording.run.per} is the name of {' and of '.join(names)}"
             raise UsageError("calls of several functions were observed", why, f"perflaw attach --per {names[0]} …")
         [top] = tops
-        runs += _read(reader, recording.run, tree, features, parts, numbers, top)
+        left_out = np.zeros(len(parts))
+        if metric == TIME and CPU in recording.run.metrics and has_table(recording.folder, "queued"):
+            left_out = queueing_of_parts(parts, tree, read_table(recording.folder, "queued"), further)
+        queued |= _per_observation(parts, recording.run, left_out, parts["own_cpu"])
+        runs += _read(reader, recording.run, tree, features, parts, numbers, top, left_out)
     if not runs:
         return None
     [top] = tops
-    return replace(costs_of(reader, tuple(runs)), per=list(reader.components.values())[top])
+    without, on_cpu = np.array([queued[run.id] for run in runs]).T
+    is_busy = bool((without > MOST_QUEUED * (without + on_cpu)).any())
+    per = list(reader.components.values())[top]
+    return replace(costs_of(reader, tuple(runs)), per=per, queued=without if is_busy else None)
+
+
+def _per_observation(parts: Table, run: Run, *columns: Array) -> dict[str, tuple[float, ...]]:
+    """Sums of the columns (P,) of the parts over each observation, by its name."""
+    sequence, place = np.unique(parts["sequence"], return_inverse=True)
+    sums = [np.bincount(place, column).tolist() for column in columns]
+    return dict(zip([f"{run.id}:{number}" for number in sequence.tolist()], zip(*sums, strict=True), strict=True))
+
+
+def queueing_of_parts(parts: Table, tree: Table, queued: Table, further: Table) -> Array:
+    """The part of the own time of every node of every observation in which others had the CPU, ns, (P,).
+
+    The kernel told it of each observation as a whole. Its nodes share it by their time off the CPU, in which one that always
+    waits of its own accord has a smaller part of queueing: that of all its calls is known.
+    """
+    observed, place = np.unique(parts["sequence"], return_inverse=True)
+    rows = further.where("metric", QUEUEING.name)
+    rows = rows.take(np.flatnonzero(np.isin(rows["sequence"], observed)))
+    whole = np.bincount(np.searchsorted(observed, rows["sequence"]), rows["x"], len(observed))
+    off = np.maximum(parts["own"] - parts["own_cpu"], 0).astype(np.float64)
+    within = {int(node): int(time) for node, time in queued}
+    itself = Counter(within)
+    for node, parent in zip(tree["node"].tolist(), tree["parent"].tolist(), strict=True):
+        itself[parent] -= within.get(node, 0)
+    nodes, node_of = np.unique(parts["node"], return_inverse=True)
+    of_nodes = np.maximum([itself[node] for node in nodes.tolist()], 0)
+    share = off * (of_nodes / np.maximum(np.bincount(node_of, off), 1.0))[node_of]
+    total = np.bincount(place, share, len(observed))
+    return np.asarray(np.minimum(off, np.floor(share * (whole / np.maximum(total, 1e-9))[place])))
 
 
 def _read(
@@ -76,8 +115,12 @@ def _read(
     parts: Table,
     numbers: Mapping[int, int],
     top: int,
+    left_out: Array,
 ) -> list[Run]:
-    """Take in the observations of a recording; gives each as a run with the features of its call."""
+    """Take in the observations of a recording; gives each as a run with the features of its call.
+
+    ``left_out`` is the part (P,) of the own costs that is none of the program's.
+    """
     nodes, node = np.unique(parts["node"], return_inverse=True)  # callers first, by the order of their numbers
     order = np.argsort(tree["node"])
     rows = order[np.searchsorted(tree["node"], nodes, sorter=order)]
@@ -88,7 +131,7 @@ def _read(
     calls = np.bincount(node, parts["k"], len(nodes))
     lines = tree["site_line"][rows].tolist()
     contexts, callers, edges = reader.walk(parent.tolist(), component.tolist(), lines, calls.tolist(), top)
-    values = np.array([parts["k"], parts[_COLUMNS[reader.metric.name]]], dtype=np.float64)
+    values = np.array([parts["k"], parts[_COLUMNS[reader.metric.name]] - left_out], dtype=np.float64)
     known = _features(features, parts, reader, component, node)
     runs = []
     kept = _common(known)

@@ -14,6 +14,7 @@ from perflaw.learn.annotations.call_laws import as_small, cell_series, learn_rel
 from perflaw.learn.annotations.options import AnnotationOptions, ignore
 from perflaw.learn.annotations.records import RecordTable, record_table, representative
 from perflaw.learn.annotations.scopes import ComponentScopes, Point, component_scopes
+from perflaw.learn.annotations.serial import worth_of_calls
 from perflaw.learn.annotations.tree import TreeNode, grow_trees, root_node
 from perflaw.learn.cells import Array, Cells, make_cells, run_features
 from perflaw.learn.plausibility import without_run_numbers
@@ -131,10 +132,14 @@ def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at
     series = [cell_series(one, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
     options.progress(CELLS)
     call_laws, small = learn_relevant(series, options, tell=step_of(options.progress, CELLS, FIRST_LAWS))
-    roots = [
-        root_node(record_table(representative(one), preferred), of_one, law)
-        for one, of_one, law in zip(evidence, cells, call_laws, strict=True)
-    ]
+    tables = [record_table(representative(one), preferred) for one in evidence]
+    worth = [1.0 if options.paper else worth_of_calls(*pair) for pair in zip(call_laws, tables, strict=True)]
+    correlated = [i for i, one in enumerate(worth) if one < 1.0]
+    again, small_again = learn_relevant([replace(series[i], worth=worth[i]) for i in correlated], options)
+    small |= {correlated[i] for i in small_again}
+    for i, law in zip(correlated, again, strict=True):
+        call_laws[i] = law
+    roots = [root_node(*three) for three in zip(tables, cells, call_laws, strict=True)]
     leaves = grow_trees(roots, options, step_of(options.progress, FIRST_LAWS, TREES))
     records, scopes = 0, []
     tell = step_of(options.progress, TREES, 1.0)

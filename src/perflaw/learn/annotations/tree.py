@@ -136,7 +136,10 @@ def _relearn(
         if outcomes:
             part = replace(part, features={**part.features, **part.branches, **part.edges})
         cells.append(make_cells(part, node.table.preferred))
-    series = [cell_series(node.table.evidence, of_node, options) for node, of_node in zip(nodes, cells, strict=True)]
+    series = [
+        replace(cell_series(node.table.evidence, of_node, options), worth=node.learnt.rows.series.worth)
+        for node, of_node in zip(nodes, cells, strict=True)
+    ]
     learnt, _ = learn_relevant(series, options, regimes=regimes, tell=tell)
     return [replace(node, cells=of_node, learnt=law) for node, of_node, law in zip(nodes, cells, learnt, strict=True)]
 

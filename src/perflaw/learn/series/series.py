@@ -121,6 +121,8 @@ class Series:
 
     varied: tuple[str, ...] | None = None
     """Features that a person can vary, for advice; None: all of them."""
+    worth: float = 1.0
+    """Independent rows that a row is worth: fewer than 1 where the noise of rows is correlated in time."""
 
     def to_vary(self, feature: str) -> str:
         """The feature to vary where one of more values is wanted: itself if a person can vary it."""
@@ -234,7 +236,7 @@ def prepare(series: Series) -> Rows:
     w = np.ones(n) if series.weights is None else series.weights * (n / series.weights.sum())
     positive = bool((series.y > 0).all())
     log_y = np.log(series.y) if positive else np.zeros(n)
-    effective = float(w.sum() ** 2 / (w * w).sum())
+    effective = max(series.worth * float(w.sum() ** 2 / (w * w).sum()), 1.0)
     runs, run, nothing_hidden = n, np.zeros(0, dtype=np.intp), (0.0, 0.0)
     if series.runs is not None:
         labels, run = numbered(series.runs)

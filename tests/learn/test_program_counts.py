@@ -100,3 +100,42 @@ def test_an_exponential_of_which_the_first_powers_were_seen_is_not_told(repeats)
     [law], _ = learn_counts(counts[:, None], {"n": n})
     assert "exp" not in str(law.terms)
     assert abs(np.log(at(law, n=30000.0) / 1_452_208)) < 2.0 * law.spread({"n": 30000.0})
+
+
+@pytest.mark.parametrize("counts", [[4, 4, 4, 4, 8], [12, 30, 70, 160, 420], [64, 614, 5692, 22610, 66776]])
+def test_a_law_that_misses_the_count_at_the_largest_size_goes_on_from_that_count(counts):
+    n = np.repeat([10.0, 20, 40, 80, 160], 2)
+    [law], _ = learn_counts(np.repeat(np.array(counts, dtype=float), 2)[:, None], {"n": n})
+    assert at(law, n=161.0) == pytest.approx(counts[-1], rel=0.02)
+    assert law.spread({"n": 1600.0}) > 0.3
+
+
+@pytest.mark.parametrize(
+    ("program", "counts", "far", "true"),
+    [
+        ("mistune", [49, 161, 485, 817, 1728], 16000, 13659),
+        ("pygtrie", [48, 148, 401, 919, 1953], 16000, 17500),
+        ("chess", [7, 7, 9, 18, 46], 15000, 301),
+    ],
+)
+def test_a_polynomial_that_hits_a_few_counts_by_chance_is_not_told_as_exact(program, counts, far, true):
+    """Counts of PyPI packages at five sizes, and at the size asked for."""
+    n = np.repeat([60.0, 200, 600, 1000, 2000], 2)
+    [law], _ = learn_counts(np.repeat(np.array(counts, dtype=float), 2)[:, None], {"n": n})
+    assert abs(np.log(at(law, n=far) / true)) < 1.96 * law.spread({"n": far})
+
+
+def test_laws_of_exact_counts_that_the_largest_size_did_not_surprise_have_no_spread():
+    [law], _ = learn_counts((7 + 3 * N)[:, None], {"n": N})
+    assert law.spread({"n": 30000.0}) == 0.0
+
+
+def test_counts_that_are_drawn_about_a_line_are_held_by_the_interval_at_ten_times_the_data():
+    rng = np.random.default_rng(3)
+    n = np.array([10.0, 20, 40, 80, 160])
+    counts = rng.poisson(4 * n[:, None] * np.ones(200)).astype(float)
+    laws, places = learn_counts(np.repeat(counts, 2, axis=0), {"n": np.repeat(n, 2)})
+    told = [laws[place] for place in places]
+    held = [abs(np.log((at(law, n=1600.0) + 0.5) / 6400.5)) <= 1.96 * law.spread({"n": 1600.0}) for law in told]
+    assert np.mean(held) > 0.9
+    assert np.median([law.spread({"n": 1600.0}) for law in told]) < 0.5

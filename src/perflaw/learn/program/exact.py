@@ -106,13 +106,16 @@ def _exact(counts: Array, features: Mapping[str, Array]) -> list[TermSum | None]
     laws: list[TermSum | None] = [None] * counts.shape[1]
     residuals: Array = np.full(counts.shape[1], np.inf)
     coefficients = np.full(counts.shape[1], 9)
-    for keys in sorted(_polynomials(features), key=len):
+    polynomials = sorted(_polynomials(features), key=len)
+    longer = sum(len(keys) > 2 for keys in polynomials)
+    for keys in polynomials:
         waiting = np.flatnonzero(coefficients >= len(keys))
         if not waiting.size:
             continue
         fits = _Polynomials.fitted(keys, features, counts[:, waiting])
         evidence = fits.spare * np.where(fits.plain, ranges[waiting], bent[waiting])
-        believed = fits.exact & (fits.spare >= 2) & (evidence >= MIN_EVIDENCE)
+        needed = MIN_EVIDENCE + (log(longer) if len(keys) > 2 else 0.0)  # the more are tried, the more hit by chance
+        believed = fits.exact & (fits.spare >= 2) & (evidence >= needed)
         for column in np.flatnonzero(believed & (fits.residual < residuals[waiting])):
             place = waiting[column]
             laws[place], residuals[place], coefficients[place] = fits.terms(column), fits.residual[column], len(keys)

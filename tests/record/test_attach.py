@@ -17,6 +17,7 @@ from unittest import mock
 import pytest
 
 from perflaw import listening
+from perflaw.record import saving
 from perflaw.record.attach import injection, process, stopping
 from perflaw.record.attach.session import record_running
 from perflaw.record.settings import RecordSettings
@@ -503,6 +504,25 @@ def test_a_program_that_is_recorded_already_is_refused(perflaw: Run, tmp_path: P
         program.communicate("end\n", timeout=30)
     assert [folder.name for folder in tmp_path.glob(".perflaw/default/runs/*")] == recorded_runs(tmp_path)
     assert len(recorded_runs(tmp_path)) == 1
+
+
+def test_a_recording_that_holds_nothing_is_never_among_the_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever lists the runs meanwhile sees none that vanishes: neither without calls nor with calls that have not ended."""
+    saved: list[Path] = []
+    save = saving._save
+    monkeypatch.setattr(saving, "_save", lambda *given: saved.append(given[1]) or save(*given))
+    experiment = open_experiment("default", tmp_path)
+    with running(tmp_path, WITH_THREADS) as program:
+        found = process.running_program(program.pid)
+        for select, paths in (("app.nothing", False), ("app.forever", True)):
+            wanted = {"collect": ("paths",), "paths": (select,), "only_paths": True} if paths else {}
+            settings = RecordSettings(select=(select,), **wanted)
+            assert record_running(experiment, found, settings, {}, 0.05, lambda text: None).outcome.folder is None
+        program.communicate("end\n", timeout=30)
+    assert saved == []
+    assert list(experiment.runs_folder.iterdir()) == []
 
 
 @pytest.mark.any_python

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 import urllib.request
@@ -42,6 +43,8 @@ FUTILE: Final = 1.0
 LEAST_MINED_RUNS: Final = 3
 """Recordings that a watched group has to be mined from; with fewer, it is not known how much it varies."""
 UNKNOWN_SPREAD: Final = f"mined from fewer than {LEAST_MINED_RUNS} recordings, so it is not known how much it varies"
+SOON_S: Final = 120.0
+"""Time in which a slowdown is to be told."""
 HOUR_S: Final = 3600.0
 """``--alpha`` is the number of false alarms to be expected in this time."""
 
@@ -189,6 +192,7 @@ class _LiveCheck:
         from perflaw.store.experiment import discard
 
         window: deque[list[str]] = deque()
+        is_told = False
         begun, alarms = time.monotonic(), 0
         while not self.rounds.ends():
             newest_runs = self.rounds.round(levels=0, reserving=True)
@@ -197,6 +201,9 @@ class _LiveCheck:
             for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
                 discard(self.experiment.runs_folder / run)
             verdicts = self._judge([run for runs in window for run in runs], self.options)
+            if len(window) == WINDOW_ROUNDS and not is_told:
+                self._note_power(verdicts, time.monotonic() - begun)
+                is_told = True
             latest = list(window)[-LATEST_ROUNDS:]
             newest = self._judge([run for runs in latest for run in runs], self.options, newest_runs)
             suspected = [one for one in (*verdicts, *newest) if self._is_news(one)]
@@ -208,6 +215,33 @@ class _LiveCheck:
                 alarms += self._confirm(suspected, replace(self.options, alpha=self.options.alpha / looks))
             self._write_metrics(verdicts)
         return int(alarms > 0)
+
+    def _note_power(self, verdicts: Sequence[SpecVerdict], seconds: float) -> None:
+        """Say how much slower calls have to become to be told in ``SOON_S``, at the rate at which they were made so far."""
+        from perflaw.check.spec_location import MIN_WITNESSES, OWN_RANGE
+        from perflaw.check.spec_power import smallest_slowdown
+
+        a_round = seconds / self._rounds
+        rounds = min(max(round(SOON_S / a_round), LEAST_CONFIRM_ROUNDS), MOST_CONFIRM_ROUNDS)
+        judged = {one.group: one for one in verdicts if one.worth and one.group not in self._unknown}
+        enough = len(judged) * max(HOUR_S / a_round, 1.0) / self.options.alpha
+        machine = OWN_RANGE if len(self.file.specs) < MIN_WITNESSES else 0.0
+        smallest = [
+            smallest_slowdown(group, rounds, one.worth / max(one.runs, 1), enough, self.options, machine)
+            for mined in self.file.specs
+            for group in mined.spec.groups
+            if (one := judged.get(group.id))
+        ]
+        if smallest:
+            calls = statistics.median(one.calls / max(one.runs, 1) for one in judged.values())
+            least, middle, most = (
+                f"{one:.2g}" if one < float("inf") else "never"
+                for one in (min(smallest), statistics.median_low(smallest), max(smallest))
+            )
+            note(
+                f"calls that all get slower are told within {SOON_S / 60:g} minutes from {middle} times on (median of "
+                f"{len(smallest)} groups; {least} to {most}), at {calls:.0f} calls of a group in a round"
+            )
 
     def _confirm(self, suspected: Sequence[SpecVerdict], options: SpecOptions) -> int:
         """Look again, with more callers, as suspected functions ask for it; tells what is violated, and gives their number."""

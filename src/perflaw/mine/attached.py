@@ -28,9 +28,8 @@ from perflaw.record.compiled.selection import EVERYTHING
 from perflaw.record.machine import BEGAN, cpu_ns_of, stat_of
 from perflaw.record.python.native_reader import is_running
 from perflaw.record.settings import PATHS, RecordSettings
-from perflaw.store.experiment import Experiment, discard
+from perflaw.store.experiment import Experiment
 from perflaw.store.paths import read_observed
-from perflaw.store.tables import has_table
 from perflaw.types.specifications import CallPath
 
 EVERY_CALL, CHOSEN_CALLS = 0.2, 0.02
@@ -158,12 +157,9 @@ class AttachedProcess:
                 attached.stopped_ms,
             ),
         )
-        if attached.outcome.folder is None:  # none of the functions was called
+        if attached.outcome.folder is None:  # no call of the functions began and ended
             return measurement
         recording = self.experiment.recording(run.id)
-        if not has_table(recording.folder, "path_about"):
-            discard(recording.folder)
-            return measurement
         observed = read_observed([recording], set(request.functions))
         return replace(measurement, observed=tuple(observed), run=run.id)
 

@@ -141,12 +141,14 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
         problem = f"{execution.name}: nothing was recorded (exit status {status})"
         raise TargetError(problem, why, remedy, status=status)
     run = context.manifest(folder, execution, program)
-    # The program's own run is saved first, whatever happens to those of the children.
-    kept: Path | None = _save(context.writer, folder, _tabulated(context, run, program))
+    # The program's own run is saved first, whatever happens to those of the children; one that holds nothing is never seen.
+    is_empty = _holds_nothing(context.settings, run, program)
+    kept = None if is_empty else _save(context.writer, folder, _tabulated(context, run, program))
     children = _save_children(context, run, execution, known.started.clock, processes)
-    if context.settings.select and not run.functions and not children:
+    if is_empty and children:
+        kept = _save(context.writer, folder, _tabulated(context, run, program))
+    elif is_empty:
         discard(folder)
-        kept = None
     places = program.counted.counts.locations if program.counted else ()
     return Outcome(
         run,
@@ -158,6 +160,12 @@ def save_recording(context: RunContext, execution: Execution, processes: Iterato
         lines=sum(place.kind == "line" for place in places),
         observations=totals.observations,
     )
+
+
+def _holds_nothing(settings: RecordSettings, run: Run, program: RecordedProcess) -> bool:
+    """Whether nothing of what was selected ran, or none of the durations that alone were wanted is complete."""
+    has_durations = len(program.tree.tables[Export.PATH_CODES]) > 0
+    return bool(settings.select) and (not run.functions or (settings.only_paths and not has_durations))
 
 
 def _save_children(

@@ -94,6 +94,9 @@ def test_every_view_is_accessible_and_reached_by_its_link(browser: Browser, tmp_
             tab.evaluate("(name) => { location.hash = `#/${name}`; }", name)
             tab.wait_for_selector(f"#views a[data-view={name}][aria-current=page]")
             tab.wait_for_selector(MARKS[name])
+            if name == "overview":
+                best = everything().exploration["best"]["text"]["measured"]
+                assert all(value in tab.inner_text("#configured .reached") for value in best.values())
             assert tab.evaluate("document.documentElement.scrollWidth") <= 360, name
             found = [(one["id"], one["nodes"][0]["html"][:200]) for one in Axe().run(tab).response["violations"]]
             assert found == [], (name, scheme)

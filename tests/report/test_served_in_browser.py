@@ -8,7 +8,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, expect
 
+from perflaw.mine.journal import Journal
 from perflaw.store.checks import keep_check
+from perflaw.store.experiment import open_experiment
 from tests.cli.test_serve import COMMAND, RECORD, damage, serving
 from tests.conftest import run_perflaw
 
@@ -72,6 +74,38 @@ def test_index_and_page_open_and_follow(browser: Browser, tmp_path: Path) -> Non
         server.process.kill()
         expect(index.locator("#late")).to_be_visible(timeout=PATIENCE_MS)
         expect(tab.locator(".live-error")).to_contain_text("does not answer", timeout=PATIENCE_MS)
+    assert problems == []
+
+
+@pytest.mark.slow
+def test_decisions_of_mining_are_shown_before_anything_is_recorded(browser: Browser, tmp_path: Path) -> None:
+    target = open_experiment("live", tmp_path)
+    target.make()
+    request = {"kind": "samples", "functions": ["shop.<lambda>"], "callers": [], "seconds": 1.0}
+    journal, problems = Journal(target.folder), []
+    journal.write("begin", {"target": 0.02, "of": "throughput"})
+    with serving(tmp_path) as server:
+        for number, scheme in enumerate(("light", "dark")):
+            why = f"nothing is known of it, told {number}"
+            journal.write("decision", {"number": number, "why": why, "utility": 1.0, "expected_calls": 1.0, **request})
+            tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+            tab.set_default_timeout(PATIENCE_MS)
+            tab.on("pageerror", lambda error: problems.append(str(error)))
+            tab.goto(server.address)
+            expect(tab.locator("tr[data-experiment=live]")).to_contain_text("mining")
+            tab.click("tr[data-experiment=live] a")
+            expect(tab.locator("#decisions tbody tr:first-child")).to_contain_text(why)
+            expect(tab.locator("#decisions")).to_contain_text("shop.<lambda>")
+            expect(tab.locator(".live-text")).to_contain_text("no recording yet")
+            assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+            assert found(tab) == []
+            # The next one appears by itself.
+            later = {"number": 7, "why": f"later {scheme}", "utility": 0.5, "expected_calls": 1.0, **request}
+            journal.write("decision", later)
+            expect(tab.locator("#decisions tbody tr:first-child")).to_contain_text(f"later {scheme}")
+            tab.screenshot(path=tmp_path / f"{scheme}.png")
+            tab.close()
+    journal.close()
     assert problems == []
 
 

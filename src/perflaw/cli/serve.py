@@ -112,12 +112,27 @@ def _views() -> LiveViews:
         row, entry = asdict(known), (known, made, making)
         words = experiment_row(row, _error(entry), _stage(entry))
         parts = [words["holds"], words["now"], words["report"], *made.notes]
-        return {"version": made.version, "text": " · ".join(filter(None, parts)), "error": words["error"]}
+        return {"version": version_of(known, made), "text": " · ".join(filter(None, parts)), "error": words["error"]}
 
-    def report(name: str, text: str, version: str) -> str:
-        return live_page(text or waiting_page(name), version, "/")
+    def report(known: ExperimentState, made: MadeReport) -> str:
+        decisions = () if made.text or not known.mined else _decisions(known.name)
+        return live_page(made.text or waiting_page(known.name, decisions), version_of(known, made), "/")
+
+    def version_of(known: ExperimentState, made: MadeReport) -> str:
+        # Without a report, decisions of mining are shown, which change with the state.
+        return made.version or (known.mark if known.mined else "")
 
     return LiveViews(lambda: index, report, states, state, POLICY)
+
+
+def _decisions(name: str) -> Sequence[Sequence[str]]:
+    """What mining decided in an experiment."""
+    from perflaw.mine.journal import read_journal
+    from perflaw.report.mine.journal import journal_data
+    from perflaw.store.experiment import open_experiment
+
+    data = journal_data(read_journal(open_experiment(name).folder))
+    return data["decisions"] if data else ()
 
 
 def _error(entry: tuple[ExperimentState, MadeReport, bool]) -> str:
@@ -131,5 +146,7 @@ def _stage(entry: tuple[ExperimentState, MadeReport, bool]) -> str:
     if making:
         return "learning from what is new" if made.text else "learning"
     if not made.text:
-        return "" if state.runs else "nothing is finished yet"
+        if state.runs:
+            return ""
+        return "decisions alone, no recording yet" if state.mined else "nothing is finished yet"
     return "up to date" if made.mark == state.mark else "there is news"

@@ -35,8 +35,8 @@ class LiveViews:
 
     index: Callable[[], str]
     """The page with the list of all experiments."""
-    report: Callable[[str, str, str], str]
-    """The live page of an experiment's name, its report and that report's version; an empty report is still to come."""
+    report: Callable[[ExperimentState, MadeReport], str]
+    """The live page of an experiment; an empty report is still to come."""
     states: Callable[[list[tuple[ExperimentState, MadeReport, bool]]], Document]
     """The document of the index: each experiment's state, its report, and whether that is being made."""
     state: Callable[[ExperimentState, MadeReport, bool], Document]
@@ -62,7 +62,7 @@ def live_application(maker: ReportMaker, views: LiveViews, access: Access) -> St
         if name not in maker.states:
             return RedirectResponse("/", 303)
         made = maker.look(name)
-        return answer(request, views.report(name, made.text, made.version), "text/html", views.policy)
+        return answer(request, views.report(maker.states[name], made), "text/html", views.policy)
 
     def state(request: Request) -> Response:
         name = request.path_params["name"]

@@ -6,6 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from perflaw.report.mine.journal import DECISION_HEADS
 from perflaw.report.overview import checks_data
 from perflaw.report.page.page import asset, encodable, filled, program
 from perflaw.report.quantity import counted
@@ -16,6 +17,8 @@ POLICY: Final = (
     "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
 """Content security policy of the pages: they ask their own server and nobody else."""
+MAX_DECISIONS: Final = 50
+"""Decisions of mining that a page without a report shows."""
 MAX_CHECKS: Final = 100
 """Checks of all experiments that the index shows, the newest ones."""
 _HEADER: Final = '<header id="header">'
@@ -43,10 +46,27 @@ def live_page(page: str, version: str, index: str = "") -> str:
     return f'{before}<script>\n(() => {{\n"use strict";\n{asset("live.js")}}})();\n</script>\n{end}{after}'
 
 
-def waiting_page(name: str) -> str:
-    """The page of an experiment without a report; the live page's bar says why."""
+def waiting_page(name: str, decisions: Sequence[Sequence[str]] = ()) -> str:
+    """The page of an experiment without a report; the live page's bar says why.
+
+    It shows the ``decisions`` of mining so far, as the report does (:func:`journal_data`), the latest first.
+    """
     return filled("waiting.html", title=html.escape(encodable(f"{name} – perflaw")), name=html.escape(name),
-                  css=asset("page.css"))  # fmt: skip
+                  decisions=_decisions(decisions) if decisions else "", css=asset("page.css"))  # fmt: skip
+
+
+def _decisions(decisions: Sequence[Sequence[str]]) -> str:
+    """A card with the latest decisions."""
+    heads = "".join(f'<th scope="col">{head}</th>' for head in DECISION_HEADS)
+    latest = decisions[: -MAX_DECISIONS - 1 : -1]
+    rows = ("".join(f"<td>{html.escape(encodable(cell))}</td>" for cell in row) for row in latest)
+    told = f"{counted(len(decisions), 'decision')} so far, the latest first"
+    table = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody>"
+    return (
+        f'<section id="decisions"><h2>How the running program is measured</h2><p class="quiet">{told}</p>'
+        '<div class="graph-scroll" tabindex="0" role="region" aria-label="Decisions">'
+        f'<table class="plain">{table}</table></div></section>'
+    )
 
 
 def experiment_row(state: Mapping[str, Any], error: str, report: str) -> Document:

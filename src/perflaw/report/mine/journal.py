@@ -18,6 +18,8 @@ _COLUMNS: Final = (
     "perflaw itself, and what was spent of the former, by what was known then. The last figure is the CPU time for each unit "
     "of work with probes, beyond that without."
 )
+DECISION_HEADS = ("at", "what", "of", "why", "utility", "cost", "found")
+"""Heads of the ``decisions`` of :func:`journal_data`."""
 MAX_NAMES = 3
 """Functions that one row names."""
 

@@ -25,7 +25,7 @@ function assertionCard(one) {
   const rows = one.groups.map((group, i) => [behaviourKey(i), [foreign(group.text.when, group.expression), group.text.mislabelled ? element("span", { class: "quiet small" }, ` (${group.text.mislabelled} of its calls otherwise)`) : ""],
     group.text.calls, ...group.text.shares.map((text, cluster) => [element("b", null, text), partBar(group.distribution[cluster], i)])]);
   const elsewhere = one.groups.flatMap((group, i) => group.behaviours.map(({ platform, shares }) => [behaviourKey(i), foreign(platform), ...shares]));
-  return card("Expected of each group", element("div", { class: "assertions" }, plainTable(heads, rows, heads.map((_, i) => i).slice(2))),
+  return card("Expected of each group", element("div", { class: "assertions", tabindex: "0", role: "region", "aria-label": "Expected of each group" }, plainTable(heads, rows, heads.map((_, i) => i).slice(2))),
     one.edges.map(({ name, edge }) => element("p", { class: "small edge" }, element("b", null, name), "  ", foreign(edge))),
     one.platforms.length > 1 ? [element("h4", null, "by machine"), plainTable(["machine", "borders"], one.platforms.map(({ host, borders }) => [foreign(host), borders])),
       elsewhere.length ? plainTable(["", "machine", ...one.clusters], elsewhere, one.clusters.map((_, i) => i + 2)) : ""] : "");

@@ -75,7 +75,8 @@ function studyCard() {
   const one = report.exploration;
   if (!one) return null;
   return tile("The best configuration", "configured", element("p", null, one.heading),
-    one.best ? element("dl", null, Object.entries(one.best.text.settings).map(([name, value]) => [element("dt", null, name), named("dd", null, value)])) : "", further("exploration", `all ${counted(one.trials.length, "trial")}`));
+    one.best ? element("dl", null, Object.entries(one.best.text.settings).map(([name, value]) => [element("dt", null, name), named("dd", null, value)])) : "",
+    one.best ? element("p", { class: "reached" }, "measured: ", Object.entries(one.best.text.measured).map(([name, value], i) => [i ? " · " : "", name, " ", element("b", null, value)])) : "", further("exploration", `all ${counted(one.trials.length, "trial")}`));
 }
 
 // The checks: the verdicts given, and those of earlier checks by commit.

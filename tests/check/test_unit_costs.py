@@ -59,12 +59,15 @@ def test_thirty_percent_stand_out_of_lumps():
 @pytest.mark.parametrize(
     "kind",
     first(
-        4,
-        [
-            {"noise": 0.01},
-            {"noise": 0.05, "speeds": 0.3, "phase": 0.3, "tracer": 10.0},
-            {"noise": 0.1, "speeds": 0.3, "lumps": 0.02},
-        ],
+        3,
+        first(
+            4,
+            [
+                {"noise": 0.01},
+                {"noise": 0.05, "speeds": 0.3, "phase": 0.3, "tracer": 10.0},
+                {"noise": 0.1, "speeds": 0.3, "lumps": 0.02},
+            ],
+        ),
     ),
 )
 @pytest.mark.parametrize(("old", "new"), [(1, 1), (2, 2), (3, 1)])

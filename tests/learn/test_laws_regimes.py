@@ -32,7 +32,8 @@ def switched(name: str, noise: float, n: int, rng: np.random.Generator) -> tuple
     return Series("s", SWITCHES[name](x, t) * np.exp(noise * rng.standard_normal(n)), {"n": x}), t
 
 
-@pytest.mark.parametrize(("noise", "bar"), first(1, first(1, [(0.05, 0.8), (0.0, 0.85), (0.2, 0.65)])))
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "bar"), first(1, [(0.05, 0.8), (0.0, 0.85), (0.2, 0.65)]))
 def test_mode_switch_is_found_where_it_is(noise: float, bar: float) -> None:
     rng, hits, held, count = generator(30, int(noise * 100)), 0, 0, 0
     for name in SWITCHES:

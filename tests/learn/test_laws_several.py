@@ -73,7 +73,8 @@ def test_interaction_is_predicted_within_three_percent(n: int) -> None:
     at_least(sum(set(one.law.features) == {"x", "z"} for one in laws), 30, 0.9)
 
 
-@pytest.mark.parametrize("name", first(1, first(1, TRUTHS)))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", first(1, TRUTHS))
 def test_intervals_cover_the_mean(name: str) -> None:
     rng = generator(43, len(name))
     laws = learn([series(name, 0.05, 20, rng) for _ in range(40)])

@@ -114,6 +114,7 @@ def answers(cost, x=SIZES, far=100.0, noise=0.05, seeds=12):
     return np.array(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cost",
     first(

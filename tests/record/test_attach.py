@@ -22,7 +22,7 @@ from perflaw.record.attach import injection, process, stopping
 from perflaw.record.attach.session import record_running
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import Recording, open_experiment
-from tests.conftest import Run, attach_for_a_while, attached_perflaw, first, started_perflaw
+from tests.conftest import FULL, Run, attach_for_a_while, attached_perflaw, first, started_perflaw
 
 pytestmark = pytest.mark.interpreter
 
@@ -268,7 +268,7 @@ def test_a_killed_recorder_leaves_the_program_as_it_was(perflaw: Run, tmp_path: 
 
 def test_a_recorder_may_be_killed_at_any_moment(perflaw: Run, tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
-        for number in range(6):
+        for number in range(6 if FULL else 3):
             with started_perflaw(tmp_path, "attach", program.pid) as recorder:
                 while not list(tmp_path.glob(f".perflaw/default/runs/*{number + 1}/spool/attached")):
                     time.sleep(0.001)
@@ -432,7 +432,8 @@ serve()
 """
 
 
-@pytest.mark.parametrize("own", first(1, first(1, [False, True])))
+@pytest.mark.slow
+@pytest.mark.parametrize("own", first(1, [False, True]))
 def test_greenlets_are_kept_apart_and_left_as_they_were(tmp_path: Path, own: bool) -> None:
     with running(tmp_path, GREENLETS, *["own"] * own) as program:
         for _ in range(2):

@@ -246,7 +246,8 @@ def test_a_handler_that_interrupts_the_first_instructions_of_a_function_returns_
         recorder.send_signal(signal.SIGINT)
 
 
-@pytest.mark.parametrize("compiler", first(1, first(1, first(1, ["gcc", "clang"]))))
+@pytest.mark.slow
+@pytest.mark.parametrize("compiler", first(1, ["gcc", "clang"]))
 def test_a_loop_back_to_the_first_instructions_is_one_call(compiler: str, tmp_path: Path) -> None:
     """One thread is in such a loop all the time, and what it is in is left as it is; others come and go."""
     with running(built(tmp_path, "heads.c", "-O2", compiler=compiler), "serve") as process:

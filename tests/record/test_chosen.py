@@ -17,6 +17,7 @@ from perflaw.record.compiled.inject.choice import Injection
 from perflaw.record.compiled.inlining import may_be_inlined
 from perflaw.record.compiled.questions import FOLDER, Answerer
 from perflaw.record.compiled.selection import HEAD, PLACE, Globs, chosen, functions, names_of
+from tests.conftest import first
 from tests.record.test_hooks import HOOKS, PROGRAMS, built, calls, opened, paths, recorded
 
 BUILDS = ("gcc -O0", "gcc -O2", "clang -O2")
@@ -44,14 +45,14 @@ def test_excluded_ones_are_gone_and_their_callers_take_their_place(programs: tup
     assert paths(recording) == {"/outer": 1, "/outer/leaf": 3}
 
 
-@pytest.mark.parametrize(("way", "number", "select", "expected", "dead"), [
+@pytest.mark.parametrize(("way", "number", "select", "expected", "dead"), first(6, [
     ("longjmp", 4, ("survivor", "leaf"), {"/survivor": 4, "/survivor/leaf": 4}, 0),
     ("longjmp", 4, ("jumper", "leaf"), {"/leaf": 4}, 10),
     ("nested", 5, ("nested",), {"/nested": 5, "/nested/nested": 10, "/nested/nested/nested": 5}, 15),
     ("landing", 5, ("small", "big"), {"/big": 5}, 5),
     ("landing", 5, ("landing", "big", "small"), {"/landing": 5, "/landing/big": 5}, 5),
     ("tail", 2000, ("leaf",), {"/leaf": 2}, 0),
-])  # fmt: skip
+]))  # fmt: skip
 def test_frames_die_when_they_should_between_functions_left_out(
     programs: tuple[Path, Path], tmp_path: Path, way: str, number: int, select: tuple[str, ...],
     expected: dict[str, int], dead: int,
@@ -61,12 +62,12 @@ def test_frames_die_when_they_should_between_functions_left_out(
     assert opened(recording) == dead
 
 
-@pytest.mark.parametrize(("select", "expected"), [
+@pytest.mark.parametrize(("select", "expected"), first(4, [
     (("app::*::try_one", "leaf"), {"/app::Catcher::try_one": 30, "/app::Catcher::try_one/leaf": 30}),
     (("app::Catcher::try_one(int)", "thrower"), {"/app::Catcher::try_one": 30, "/app::Catcher::try_one/thrower": 30}),
     (("middle<*>",), {"/middle<int>": 30}),
     (("Guard::~Guard", "main"), {"/main": 1, "/main/Guard::~Guard": 30}),
-])  # fmt: skip
+]))  # fmt: skip
 def test_names_of_cpp_and_exceptions_across_functions_left_out(
     programs: tuple[Path, Path], tmp_path: Path, select: tuple[str, ...], expected: dict[str, int]
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import started_perflaw
+from tests.conftest import first, started_perflaw
 from tests.record.test_behaviour_is_kept import assert_same
 
 pytestmark = pytest.mark.interpreter
@@ -39,7 +39,7 @@ def test_a_program_that_closes_every_descriptor_keeps_its_files(perflaw, tmp_pat
     assert calls(perflaw, "app.row") == 100_000
 
 
-@pytest.mark.parametrize("error", ["TimeoutError", "OSError", "ValueError", "KeyError"])
+@pytest.mark.parametrize("error", first(2, ["TimeoutError", "OSError", "ValueError", "KeyError"]))
 def test_what_a_signal_handler_raises_reaches_the_program(perflaw, tmp_path, error):
     (tmp_path / "app.py").write_text(
         "import signal\n"

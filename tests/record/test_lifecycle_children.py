@@ -160,7 +160,7 @@ def test_multiprocessing(both, way):
     assert "work" not in done.calls()
 
 
-@pytest.mark.parametrize("how", first(6, RECORDED))
+@pytest.mark.parametrize("how", first(3, RECORDED))
 def test_started_pythons_are_recorded(both, how):
     # os.spawnv calls functions of the library between its fork and its exec, in a process that they are recorded of
     done = both(STARTED, how, options=("--select", "*.kid"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_per import costs
-from tests.conftest import Run
+from tests.conftest import Run, first
 from tests.record.test_hooks import HOOKS, built
 
 SIZES = (1, 2, 5, 10, 20, 50, 100)
@@ -38,7 +38,7 @@ def require_laws(perflaw: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", [(HOOKS, "-finstrument-functions-exclude-file-list=/usr"), ()], ids=["hooks", "injected"]
+    "flags", first(1, [(HOOKS, "-finstrument-functions-exclude-file-list=/usr"), ()]), ids=["hooks", "injected"]
 )
 def test_calls_of_a_function_are_observations_of_a_run(perflaw: Run, tmp_path: Path, flags: tuple[str, ...]) -> None:
     program = built(tmp_path, "orders.cc", "-O1", *flags)

@@ -154,6 +154,7 @@ def test_laws_are_over_what_the_cost_depends_on(build: str, flags: tuple[str, ..
     assert len(found) >= len(LAWS) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("build", first(1, ["g++ -O2", pytest.param("clang++ -O2", marks=pytest.mark.slow)]))
 def test_the_class_of_an_object_is_a_condition(build: str, tmp_path: Path) -> None:
     program = compiled(tmp_path, build, "argument_laws", HOOKS)

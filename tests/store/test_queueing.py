@@ -100,6 +100,7 @@ work()
 """
 
 
+@pytest.mark.slow
 def test_queueing_within_recursion_is_left_out_once(tmp_path, neighbour):
     """A node of the call tree that calls are folded into holds inner calls again, and their queueing with them."""
     cpu, busy = neighbour

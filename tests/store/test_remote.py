@@ -415,6 +415,7 @@ def test_a_copy_follows_what_is_there(web, shared, tmp_path):
 # ---- Errors in words.
 
 
+@pytest.mark.slow
 def test_mistakes_are_told_in_words(web, s3, shared, perflaw, tmp_path, monkeypatch):
     bucket = s3.split("/")[2]
     assert "there is no such bucket" in perflaw("push", "web", "s3://nowhere/laws", status=2).stderr

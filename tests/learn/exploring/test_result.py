@@ -202,6 +202,7 @@ def threaded(trials):
     return collapses(trials, made.space(study), made.THROUGHPUT)
 
 
+@pytest.mark.slow
 def test_a_hidden_lock_is_found_and_explained_by_switches():
     (found,) = threaded(made.collapsing())
     assert (found.knob, found.peak, found.top, found.lock, found.gone) == ("threads", 3, 8, True, "")

@@ -30,6 +30,7 @@ def calls_of_load(fleet):
     return sum(one.calls for one in fleet.ledger.coverage("shop") if one.component == "shop.load")
 
 
+@pytest.mark.slow
 def test_hosts_of_different_speed_merge_into_one_specification(fleet):
     fleet.serve()
     for host, speed in (("quick", 1.0), ("slow", 2.5)):

@@ -205,6 +205,7 @@ def test_control_of_another_host(probes, program, secrets, tmp_path):
     assert "cannot be reached" in probes(*there, "list", status=2).stderr
 
 
+@pytest.mark.slow
 def test_records_of_several_hosts_are_one_run(perflaw, program, secrets, tmp_path):
     with ExitStack() as stack:
         folders = [tmp_path / "one", tmp_path / "two"]

@@ -119,3 +119,19 @@ def test_what_has_nothing_to_watch_is_refused_before_anything_is_measured(monkey
     monkeypatch.setattr("perflaw.cli.live_checking.read_specs", lambda source: file)
     with pytest.raises(UsageError, match="nothing to watch"):
         check_running("live.yaml", "held", 0, SpecOptions(), (0.05, "throughput"), check.outputs, watch=True)
+
+
+def test_it_says_once_which_slowdowns_it_tells(check, capsys):
+    (mined,) = check.file.specs
+    group = replace(mined.spec.groups[0], id="g", runs=8, durations=(1e3, 2e3, 3e3, 4e3, 5e3), duration_spread=0.1)
+    check.file = replace(check.file, specs=(replace(mined, spec=replace(mined.spec, groups=(group,))),))
+    check._rounds = 1
+    component, metric = Component("db.load"), Metric("time", "ns")
+    verdict = SpecVerdict(
+        component, metric, "", "holds", 0.0, None, None, None, group="g", runs=1, calls=500, worth=400.0
+    )
+    assert not check._note_power([replace(verdict, worth=0.0)], 10.0)
+    assert check._note_power([verdict], 10.0)
+    said = capsys.readouterr().err
+    assert "told within 2 minutes from" in said
+    assert "at 500 calls of a group in a round, every 10 s" in said

@@ -201,9 +201,7 @@ class _LiveCheck:
             for run in window.popleft() if len(window) > WINDOW_ROUNDS else []:
                 discard(self.experiment.runs_folder / run)
             verdicts = self._judge([run for runs in window for run in runs], self.options)
-            if len(window) == WINDOW_ROUNDS and not is_told:
-                self._note_power(verdicts, time.monotonic() - begun)
-                is_told = True
+            is_told = is_told or self._note_power(verdicts, time.monotonic() - begun)
             latest = list(window)[-LATEST_ROUNDS:]
             newest = self._judge([run for runs in latest for run in runs], self.options, newest_runs)
             suspected = [one for one in (*verdicts, *newest) if self._is_news(one)]
@@ -216,8 +214,11 @@ class _LiveCheck:
             self._write_metrics(verdicts)
         return int(alarms > 0)
 
-    def _note_power(self, verdicts: Sequence[SpecVerdict], seconds: float) -> None:
-        """Say how much slower calls have to become to be told in ``SOON_S``, at the rate at which they were made so far."""
+    def _note_power(self, verdicts: Sequence[SpecVerdict], seconds: float) -> bool:
+        """Say how much slower calls have to become to be told in ``SOON_S``, at the rate at which they were made so far.
+
+        Gives whether it could be said.
+        """
         from perflaw.check.spec_location import MIN_WITNESSES, OWN_RANGE
         from perflaw.check.spec_power import smallest_slowdown
 
@@ -240,8 +241,9 @@ class _LiveCheck:
             )
             note(
                 f"calls that all get slower are told within {SOON_S / 60:g} minutes from {middle} times on (median of "
-                f"{len(smallest)} groups; {least} to {most}), at {calls:.0f} calls of a group in a round"
+                f"{len(smallest)} groups; {least} to {most}), at {calls:.0f} calls of a group in a round, every {a_round:.0f} s"
             )
+        return bool(smallest)
 
     def _confirm(self, suspected: Sequence[SpecVerdict], options: SpecOptions) -> int:
         """Look again, with more callers, as suspected functions ask for it; tells what is violated, and gives their number."""

@@ -167,7 +167,7 @@ class AttachedArea:
 
     def _switch(self, structure: np.dtype[Any], name: str, value: int, begin: int = 0) -> None:
         """Write a field of a structure that begins at byte ``begin``, unless the file has become shorter."""
-        kind, offset, *_ = structure.fields[name]  # type: ignore[index]
+        kind, offset, *_ = structure.fields[name]  # type: ignore[index]  # a structure has fields
         if os.fstat(self._descriptor).st_size >= self._size:
             os.pwrite(self._descriptor, kind.type(value).tobytes(), begin + offset)
 

@@ -97,7 +97,7 @@ class RingFile:
         return np.frombuffer(raw, layout.RECORD, len(raw) // size)
 
 
-_COUNTERS: Final = {name: layout.RING.fields[name][1] for name in ("head", "lost_nested")}  # type: ignore[index]
+_COUNTERS: Final = {name: layout.RING.fields[name][1] for name in ("head", "lost_nested")}  # type: ignore[index]  # a structure has fields
 """Offsets in the head of a ring."""
 
 

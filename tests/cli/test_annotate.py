@@ -144,10 +144,10 @@ def test_a_function_that_cannot_be_learnt_is_one_row_that_says_why(perflaw, know
     """The table, the document, the text, its twin and the page have all other laws, as without the failure."""
     before = laws_of(json.loads(perflaw("annotate", "--json").stdout))
 
-    def fail_at_one(roots, options):
+    def fail_at_one(roots, *further):
         if any(root.table.evidence.component.name == "known.quadratic" for root in roots):
             raise KeyError("planted")
-        return grow_trees(roots, options)
+        return grow_trees(roots, *further)
 
     monkeypatch.setattr(sys.modules["perflaw.learn.annotations.annotate"], "grow_trees", fail_at_one)
     why = "not learnt: KeyError: 'planted'"
@@ -165,7 +165,8 @@ def test_a_function_that_cannot_be_learnt_is_one_row_that_says_why(perflaw, know
     assert text == dumps_short(twin) + "\n"
     assert len(text) <= 10_000 * len(twin["annotations"])
     assert laws_of(twin)["known.quadratic"]["reason"] == why
-    perflaw("report", "-o", "page.html")
+    steps = perflaw("report", "-o", "page.html", "--verbose").stderr
+    assert "putting the page together: " in steps and "writing the page: " in steps
     assert "known.quadratic" in (known / "page.html").read_text()
 
 

@@ -118,7 +118,8 @@ def learn_experiment(
     begun = time.monotonic()
     learnt = _learn(recordings, at, metric_name, paper, calls, least_share)
     if time.monotonic() - begun >= MIN_LEARNING_S:
-        kept.keep([getattr(learnt, field.name) for field in fields(learnt)[1:]])
+        with progress("keeping what was learnt"):
+            kept.keep([getattr(learnt, field.name) for field in fields(learnt)[1:]])
     return learnt
 
 

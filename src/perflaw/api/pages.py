@@ -133,20 +133,21 @@ def report_page(request: PageRequest) -> Page:
         exploration = study_data(experiment)
     with noted("profile"):
         profile = profile_document(experiment, runs, None)
-    document = learnt.document(at)
-    return replace(
-        page_of(experiment, recordings, learnt.annotations, dict(at) if at else None),
-        program=learnt.program,
-        verdicts=request.verdicts,
-        trend=trend,
-        variance=variance,
-        mine=specs,
-        exploration=exploration,
-        profile=profile,
-        laws=document,
-        overview=_overview(request, learnt, document),
-        checks=checks_data(read_checks(open_experiment(experiment).folder)),
-    )
+    with progress("putting the page together"):
+        document = learnt.document(at)
+        return replace(
+            page_of(experiment, recordings, learnt.annotations, dict(at) if at else None),
+            program=learnt.program,
+            verdicts=request.verdicts,
+            trend=trend,
+            variance=variance,
+            mine=specs,
+            exploration=exploration,
+            profile=profile,
+            laws=document,
+            overview=_overview(request, learnt, document),
+            checks=checks_data(read_checks(open_experiment(experiment).folder)),
+        )
 
 
 @contextmanager

@@ -23,7 +23,7 @@ bench: environment ## accuracy, calibration and cost, as ratios; status 1 where 
 
 soak: environment ## long ones: test suites of real packages under the recorder, minutes of churn, servers of others, an hour of a fleet
 	@sh scripts/servers.sh
-	@sh scripts/bench.sh packages churn faults conditions counts_ahead attach attach_compiled attach_programs nulls mine_web mine_live mine_prometheus progress mine_servers mine_soak fleet fleet_kills mine_sqlite mine_redis lua explore_examples explore_policies explore_grids explore_shapes explore_stopping explore_kills explore_sqlite explore_servers
+	@sh scripts/bench.sh packages churn faults conditions counts_ahead attach attach_compiled attach_programs nulls mine_web mine_live mine_prometheus mine_order progress mine_servers mine_soak fleet fleet_kills mine_sqlite mine_redis lua explore_examples explore_policies explore_grids explore_shapes explore_stopping explore_kills explore_sqlite explore_servers
 
 wheels:          ## what is published, in dist/: the sources, and a wheel for CPython 3.11 to 3.13
 	@sh scripts/wheels.sh

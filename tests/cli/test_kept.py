@@ -49,15 +49,18 @@ def files(folder):
     "verb",
     first(
         3,
-        [
-            ("annotate", "--json"),
-            ("annotate", "--at", "n=50"),
-            ("annotate", "--paper", "--text"),
-            ("annotate", "-o", "/dev/stdout"),
-            ("predict", "default", "n=50", "--json"),
-            ("diff", "default", "other", "--json"),
-            ("report", "-o", "page.html"),
-        ],
+        map(
+            pytest.param,
+            [
+                ("annotate", "--json"),
+                ("annotate", "--at", "n=50"),
+                ("annotate", "--paper", "--text"),
+                ("annotate", "-o", "/dev/stdout"),
+                ("predict", "default", "n=50", "--json"),
+                ("diff", "default", "other", "--json"),
+                ("report", "-o", "page.html"),
+            ],
+        ),
     ),
     ids=" ".join,
 )

@@ -38,7 +38,9 @@ def require_laws(perflaw: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", first(1, [(HOOKS, "-finstrument-functions-exclude-file-list=/usr"), ()]), ids=["hooks", "injected"]
+    "flags",
+    first(1, map(pytest.param, [(HOOKS, "-finstrument-functions-exclude-file-list=/usr"), ()])),
+    ids=["hooks", "injected"],
 )
 def test_calls_of_a_function_are_observations_of_a_run(perflaw: Run, tmp_path: Path, flags: tuple[str, ...]) -> None:
     program = built(tmp_path, "orders.cc", "-O1", *flags)

@@ -38,7 +38,7 @@ EFFORT_EXPONENT = 0.7
 def effort(observed: Observed) -> float:
     """What mining a function takes, compared with others: for the estimate of the time left.
 
-    >>> effort(Observed("f", "time", "ns", (), 0.0))
+    >>> effort(Observed("f", "time", "ns", (), (), ()))
     1.0
     """
     return float((1 + sum(len(one.paths) for one in observed.observations)) ** EFFORT_EXPONENT)

@@ -10,8 +10,6 @@ import pytest
 
 from tests.conftest import started_perflaw
 
-pytestmark = pytest.mark.interpreter
-
 APP = """
 import sys
 def work(n):
@@ -90,6 +88,7 @@ def test_a_failing_value_is_reported_kept_and_the_others_go_on(perflaw, app):
         ("os.execv('/bin/true', ['true'])", 0, "os.exec: another program took the process over"),
     ],
 )
+@pytest.mark.interpreter
 def test_what_had_completed_is_kept(perflaw, tmp_path, ending, status, ended):
     calls = 1234
     (tmp_path / "app.py").write_text(
@@ -141,6 +140,7 @@ def test_ctrl_c_keeps_what_is_complete(app):
     assert not manifest["complete"]
 
 
+@pytest.mark.interpreter
 def test_selection(perflaw, app):
     perflaw("record", "--select", "app.wo*", "--", "app.py", 5)
     assert components(perflaw) == {"app.work"}
@@ -151,6 +151,7 @@ def test_selection(perflaw, app):
 
 
 @pytest.mark.parametrize("tracer", ["native", "python"])
+@pytest.mark.interpreter
 def test_library_functions_are_recorded_whoever_calls_them(perflaw, app, tracer):
     (app / "lib.py").write_text("import json\ndef mine(s): return json.loads(s)\nmine('[1, 2]')\n")
     perflaw("record", "--tracer", tracer, "--", "lib.py")
@@ -158,6 +159,7 @@ def test_library_functions_are_recorded_whoever_calls_them(perflaw, app, tracer)
     assert "left out" not in perflaw("annotate").stdout
 
 
+@pytest.mark.interpreter
 def test_a_selected_function_that_never_returned_is_kept(perflaw, tmp_path):
     (tmp_path / "app.py").write_text("import os, signal\ndef main(): os.kill(os.getpid(), signal.SIGKILL)\nmain()\n")
     perflaw("record", "--select", "app.main", "--", "app.py", status=137)
@@ -171,7 +173,6 @@ def test_an_exit_status_is_no_signal(perflaw, tmp_path):
     assert runs(perflaw)[0]["ended"] == "exit status 137"
 
 
-@pytest.mark.any_python
 def test_an_experiment_of_two_programs_is_told(perflaw, app):
     (app / "other.py").write_text("")
     perflaw("record", "--", "app.py", "1")
@@ -194,7 +195,6 @@ def test_an_experiment_of_two_programs_is_told(perflaw, app):
         (["--select", "nope.*"], "nothing selected: no function that ran matches nope.*"),
     ],
 )
-@pytest.mark.any_python
 def test_wrong_use(perflaw, app, options, what):
     command = [] if "--" in options else ["--", "app.py", "3"]
     done = perflaw("record", *options, *command, status=2)
@@ -203,19 +203,16 @@ def test_wrong_use(perflaw, app, options, what):
     assert not list(app.glob(".perflaw/*/runs/*/run.json"))
 
 
-@pytest.mark.any_python
 def test_nothing_selected_names_what_was_seen(perflaw, app):
     assert "app.work" in perflaw("record", "--select", "nope.*", "--", "app.py", "3", status=2).stderr
 
 
-@pytest.mark.any_python
 def test_a_missing_script(perflaw, app):
     done = perflaw("record", "--", "missing.py", status=2)
     assert "missing.py: no such file or command" in done.stderr
     assert "try: perflaw record" in done.stderr
 
 
-@pytest.mark.any_python
 def test_secrets_do_not_enter_the_recording(perflaw, app):
     env = {**os.environ, "API_TOKEN": "tell-nobody", "LC_ALL": "C.UTF-8"}
     perflaw("record", "--", "app.py", "3", "--password", "hunter2", "--api-key=s3cret", "--token=77731", env=env)
@@ -227,7 +224,6 @@ def test_secrets_do_not_enter_the_recording(perflaw, app):
     assert runs(perflaw)[0]["environment"]["LC_ALL"] == "C.UTF-8"
 
 
-@pytest.mark.any_python
 def test_files_named_in_the_arguments_are_features(perflaw, app):
     (app / "data.txt").write_text("one\ntwo\n")
     (app / "files.py").write_text("def main(): pass\nmain()\n")
@@ -242,7 +238,6 @@ def test_files_named_in_the_arguments_are_features(perflaw, app):
     }
 
 
-@pytest.mark.any_python
 def test_two_recorders_at_once(app):
     command = [sys.executable, "-m", "perflaw", "record", "--repeat", "3", "--", "app.py", "4"]
     both = [subprocess.Popen(command, cwd=app, stderr=subprocess.PIPE) for _ in range(2)]
@@ -252,6 +247,7 @@ def test_two_recorders_at_once(app):
     assert len(list(app.glob(".perflaw/default/runs/*/run.json"))) == 6
 
 
+@pytest.mark.interpreter
 def test_the_do_nothing_tracer_is_the_floor(perflaw, app):
     perflaw("record", "--tracer", "nothing", "--", "app.py", "4")
     assert runs(perflaw)[0]["calls"] == 0

@@ -175,6 +175,7 @@ class Mine(Policy):
     assert (experiment_of(tmp_path).recordings()[0].folder / "records.parquet").is_file()
 
 
+@pytest.mark.slow
 def test_losers_are_ended_early_and_the_winner_never(tmp_path):
     stream = """
 import json, sys, time

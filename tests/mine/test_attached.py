@@ -27,8 +27,6 @@ from perflaw.store.experiment import open_experiment
 from tests.conftest import Run, cpu_s, started_perflaw
 from tests.record.test_attach import running
 
-pytestmark = pytest.mark.interpreter
-
 SERVICE = """
 import os, sys
 
@@ -69,6 +67,7 @@ def nothing(text: str) -> None:
     """A build is not told."""
 
 
+@pytest.mark.interpreter
 def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     with running(tmp_path, SERVICE, tmp_path / "go") as program:
@@ -134,6 +133,7 @@ def test_checks_of_running_programs_are_refused_without_what_they_need(perflaw: 
 
 
 @pytest.mark.slow
+@pytest.mark.interpreter
 def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_as_it_was(
     perflaw: Run, tmp_path: Path
 ) -> None:

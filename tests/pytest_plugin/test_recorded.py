@@ -14,8 +14,6 @@ import pytest
 
 from perflaw.pytest_plugin.session import packages_under_test, without_own_options
 
-pytestmark = pytest.mark.interpreter
-
 SUITE = """
 import pytest, words
 
@@ -80,6 +78,7 @@ def runs(perflaw, experiment="pytest"):
     return json.loads(perflaw("runs", "-e", experiment, "--json").stdout)["runs"]
 
 
+@pytest.mark.interpreter
 def test_output_and_status_are_pytests_own(usual_suite, perflaw):
     plain = run_pytest(usual_suite, "-v")
     recorded = run_pytest(usual_suite, "-v", "--perflaw")
@@ -119,7 +118,6 @@ def test_failures_and_an_empty_suite_keep_their_status(suite):
     run_pytest(suite, "--perflaw", "-k", "nothing", status=5)
 
 
-@pytest.mark.any_python
 def test_several_runs_show_the_first(suite, perflaw):
     (suite / "pytest.ini").write_text(f"[pytest]\naddopts = -p {ENTRY.value} --perflaw --perflaw-runs 2\n")
     done = run_pytest(suite, "--perflaw-experiment", "mine")
@@ -130,7 +128,6 @@ def test_several_runs_show_the_first(suite, perflaw):
 
 
 @pytest.mark.slow
-@pytest.mark.any_python
 def test_a_later_run_that_fails_is_shown(suite):
     body = "path = pathlib.Path('seen')\n    assert not path.exists()\n    path.touch()"
     (suite / "test_words.py").write_text(f"import pathlib\n\ndef test_once():\n    {body}\n")
@@ -140,7 +137,6 @@ def test_a_later_run_that_fails_is_shown(suite):
     assert "1 failed" in done.stderr
 
 
-@pytest.mark.any_python
 def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
     done = run_pytest(suite, "-p", "xdist.plugin", "--perflaw", "-n", "2")
     assert "6 passed" in done.stdout
@@ -150,7 +146,6 @@ def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
 
 
 @pytest.mark.slow
-@pytest.mark.any_python
 def test_laws_that_are_violated_fail_the_session(suite):
     suite.joinpath("wrong.law").write_text("words.index.time(words) [ns] { LogNorm(0.001, 0.01) }\n")
     alone = run_pytest(suite, "--perflaw-check", "wrong.law", "--perflaw-runs", "1")
@@ -161,7 +156,6 @@ def test_laws_that_are_violated_fail_the_session(suite):
     assert re.search(r"violated\s+words.index", bad.stdout)
 
 
-@pytest.mark.any_python
 def test_a_suite_that_fails_is_not_checked(suite):
     suite.joinpath("some.law").write_text("words.index.time(words) { Norm(5, 5) }\n")
     (suite / "test_words.py").write_text("def test_wrong():\n    assert False\n")
@@ -177,14 +171,12 @@ def test_a_suite_that_fails_is_not_checked(suite):
         (("--perflaw", "--perflaw-experiment", "../x"), "x"),
     ],
 )
-@pytest.mark.any_python
 def test_options_that_cannot_be_followed(suite, arguments, says):
     done = run_pytest(suite, *arguments, status=4)
     assert says in done.stderr
     assert not (suite / ".perflaw").exists()
 
 
-@pytest.mark.any_python
 def test_a_law_file_that_cannot_be_read(suite):
     suite.joinpath("broken.law").write_text("words.index.time(words) { Nrm(5, 5) }\n")
     done = run_pytest(suite, "--perflaw-check", "broken.law", "--perflaw-runs", "1", status=4)
@@ -254,7 +246,6 @@ def test_nothing_heavy_is_imported_for_others(usual_suite):
     assert not loaded & {"numpy", "scipy", "duckdb", "_duckdb", "click"}
 
 
-@pytest.mark.any_python
 def test_the_fixture(suite):
     (suite / "test_words.py").write_text("""
 now = 0
@@ -281,7 +272,6 @@ def test_too_fast(perflaw):
     assert "scales.py" not in done.stdout
 
 
-@pytest.mark.any_python
 def test_only_our_options_go():
     words = ["--perflaw", "-k", "perflaw", "--perflaw-check", "a.law", "--perflaw-experiment=x", "--perflaws", "tests"]
     assert without_own_options(words) == ["-k", "perflaw", "--perflaws", "tests"]

@@ -243,6 +243,7 @@ def test_a_program_that_ends_meanwhile_keeps_what_completed(perflaw: Run, tmp_pa
     assert calls(recording)["app.leaf"] > 0
 
 
+@pytest.mark.any_python
 def test_a_killed_recorder_leaves_the_program_as_it_was(perflaw: Run, tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
         tasks = Path(f"/proc/{program.pid}/task")
@@ -266,6 +267,7 @@ def test_a_killed_recorder_leaves_the_program_as_it_was(perflaw: Run, tmp_path: 
     }
 
 
+@pytest.mark.any_python
 def test_a_recorder_may_be_killed_at_any_moment(perflaw: Run, tmp_path: Path) -> None:
     with running(tmp_path, WITH_THREADS) as program:
         for number in range(6 if FULL else 3):

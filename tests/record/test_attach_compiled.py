@@ -204,6 +204,7 @@ def attached(process: subprocess.Popen[str], folder: Path, *options: str) -> sub
     return recorder
 
 
+@pytest.mark.slow
 def test_the_jumps_of_a_killed_recorder_harm_nobody_and_the_next_one_takes_them_back(
     busy: Path, tmp_path: Path
 ) -> None:

@@ -148,6 +148,7 @@ def test_programs_read_what_was_pushed(web, s3, tmp_path, monkeypatch):
         perflaw.load("weB", store=s3)
 
 
+@pytest.mark.slow
 def test_what_is_recorded_with_a_store_is_pushed_and_numbered_there(web, s3, tmp_path, monkeypatch):
     monkeypatch.setenv("PERFLAW_CACHE", str(tmp_path / "cache"))
     run_perflaw(tmp_path, "push", "web", s3)

@@ -113,7 +113,8 @@ def scopes(folder: Path, experiment: str, function: str, metric: str = "cpu") ->
     for scope in found:
         law = scope["law"]
         condition = f"[{scope['condition']}] " if scope["condition"] else ""
-        print(f"  {function}: {condition}{law['expression']} ({law['verdict']}, R² {law['r2']:.3f}, n {law['n']})")
+        fit = "a piece" if law["r2"] is None else f"R² {law['r2']:.3f}"
+        print(f"  {function}: {condition}{law['expression']} ({law['verdict']}, {fit}, n {law['n']})")
     return found
 
 

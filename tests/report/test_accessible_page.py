@@ -86,7 +86,7 @@ def test_every_view_is_accessible_and_reached_by_its_link(browser: Browser, tmp_
     path = tmp_path / "page.html"
     path.write_text(render(everything()))
     for scheme in ("light", "dark"):
-        tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+        tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]  # a literal
         tab.goto(path.as_uri())
         assert [one.get_attribute("data-view") for one in tab.query_selector_all("#views a")] == list(VIEWS)
         drawn = set()

@@ -26,7 +26,7 @@ def test_index_and_page_open_and_follow(browser: Browser, tmp_path: Path) -> Non
     problems: list[str] = []
     with serving(tmp_path) as server:
         for scheme in ("light", "dark"):
-            tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+            tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]  # a literal
             tab.set_default_timeout(PATIENCE_MS)
             tab.on("pageerror", lambda error: problems.append(str(error)))
             tab.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
@@ -88,7 +88,7 @@ def test_decisions_of_mining_are_shown_before_anything_is_recorded(browser: Brow
         for number, scheme in enumerate(("light", "dark")):
             why = f"nothing is known of it, told {number}"
             journal.write("decision", {"number": number, "why": why, "utility": 1.0, "expected_calls": 1.0, **request})
-            tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]
+            tab = browser.new_page(viewport={"width": 360, "height": 800}, color_scheme=scheme)  # type: ignore[arg-type]  # a literal
             tab.set_default_timeout(PATIENCE_MS)
             tab.on("pageerror", lambda error: problems.append(str(error)))
             tab.goto(server.address)

@@ -236,11 +236,11 @@ class _LiveCheck:
         if smallest:
             calls = statistics.median(one.calls / max(one.runs, 1) for one in judged.values())
             least, middle, most = (
-                f"{one:.2g}" if one < float("inf") else "never"
+                f"{one:.2g}" if one < float("inf") else "∞"
                 for one in (min(smallest), statistics.median_low(smallest), max(smallest))
             )
             note(
-                f"calls that all get slower are told within {SOON_S / 60:g} minutes from {middle} times on (median of "
+                f"a slowdown of all calls is told within {SOON_S / 60:g} minutes from a factor of {middle} on (median of "
                 f"{len(smallest)} groups; {least} to {most}), at {calls:.0f} calls of a group in a round, every {a_round:.0f} s"
             )
         return bool(smallest)

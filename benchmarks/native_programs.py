@@ -155,7 +155,7 @@ def sort(bars: Bars, folder: Path, quick: bool) -> None:
     # The list's own small functions are without hooks, so that sorting costs what it costs without.
     apart = f"{HOOKS}-exclude-file-list=/bits/stl_,/ext/,/bits/alloc,/bits/random,/bits/new"
     subprocess.run(["g++", "-O2", "-g", HOOKS, apart, str(PROGRAMS / "sorted.cc"), "-o", str(program)], check=True)
-    most, calls = (60_000, 100) if quick else (600_000, 250)
+    most, calls = (60_000, 100) if quick else (600_000, 750)
     target = Target("sort", (SORT,), (program, 1, most, calls))
     print("std::list<int>::sort")
     record(target, folder, target.name)

@@ -30,6 +30,11 @@ SHORT = 24
 """Length to which shorter segments are padded."""
 ROUNDS = 3
 """Rounds of choosing laws and estimating σ² from them."""
+NEW_FAMILY = 2.0 * math.log(3.0)
+"""Deviance that a segment's law must gain to be of another family than its neighbour's.
+
+A short piece over a narrow range fits every family: without this one of some three that fit it won by chance.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,14 +228,18 @@ def _choose_laws(
     )
     sizes = np.array([np.unique(segment.data[0]).size for segment in segments])
     rss = np.where(count < sizes[:, None], rss, np.inf)
+    names = np.array([one.model.family.name for one in fits])
+    equal = np.array([np.ptp(segment.data[1]) == 0 for segment in segments])
+    rss = np.where(equal[:, None] & (names != CONSTANT.name), np.inf, rss)  # equal responses are constant
     floor = max(float(fits[0].floor[segment.cell]) for segment in segments) ** 2
     bic = count * np.log(n) + np.array([one.model.family.surprise for one in fits])
     price, chosen = bic + count * EXTRA_COST, rss.argmin(axis=-1)
+    change = np.where(names[:, None] == names, 0.0, NEW_FAMILY)
     for _ in range(ROUNDS):
         total = float(np.take_along_axis(rss, chosen[:, None], axis=-1).sum())
         freedom = max(n - float(count[chosen].sum()) - len(part.cuts), 1.0)
         variance = max(total / freedom, floor)
-        best, chosen = chosen, (np.maximum(rss, floor) / variance + price).argmin(axis=-1)
+        best, chosen = chosen, _least_path(np.maximum(rss, floor) / variance + price, change)
 
     effective = row.effective
     if row.clusters is not None:
@@ -256,6 +265,20 @@ def _choose_laws(
     return FittedPartition(
         part, tuple(segments), tuple(plausible), total, parameters, variance, freedom, effective, floor
     )
+
+
+def _least_path(scores: Array, change: Array) -> NDArray[np.intp]:
+    """Column of each row (S,) whose scores (S, K) and changes (K, K) from row to row have the least sum."""
+    before = np.zeros(scores.shape, dtype=np.intp)
+    total = scores[0]
+    for i, own in enumerate(scores[1:], 1):
+        whole = total[:, None] + change
+        before[i] = whole.argmin(axis=0)
+        total = whole.min(axis=0) + own
+    path = [int(total.argmin())]
+    for back in before[:0:-1]:
+        path.append(int(back[path[-1]]))
+    return np.array(path[::-1], dtype=np.intp)
 
 
 def _with_uncertainty(found: Fit, places: Sequence[tuple[Segment, FittedPartition]], options: Options) -> FittedModel:

@@ -84,17 +84,19 @@ class Answerer:
         if kind == "functions":
             module = Path(rest)
             if self.injection:
-                return chosen(all_functions(module), self.globs)
+                # Of a file with nothing to patch nothing is called: decoding it would take long for no answer.
+                return chosen(all_functions(module) if self.injection.chosen(module) else {}, self.globs)
             return chosen(functions(module), self.globs, partial(may_be_inlined, module))
         if kind == "patches":
             patches = self.injection.table(Path(rest)) if self.injection else b""
-            if patches not in (b"", NO_PATCHES):
-                prepare_registers(Path(rest))
+            if self.injection and patches != NO_PATCHES:
+                prepare_registers(Path(rest), self.injection.wanted[Path(rest)])
             return patches
         offset, _, name = rest.partition(" ")
         if kind == "branches":
             return branch_table(Path(name), int(offset, 16))
-        return feature_table(Path(name), int(offset, 16), with_libraries=bool(self.globs.select))
+        injected = self.injection.wanted.get(Path(name).resolve()) if self.injection else None
+        return feature_table(Path(name), int(offset, 16), bool(self.globs.select), injected)
 
 
 def _nothing_for(text: str) -> bytes:

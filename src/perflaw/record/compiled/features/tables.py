@@ -7,7 +7,7 @@ makes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -120,12 +120,15 @@ class _FileIndex:
         return [place for behind in found for place in (behind, behind + 1)] if self.is_injected else found
 
 
-def feature_table(module: Path, returns: int, with_libraries: bool = False) -> bytes:
+def feature_table(
+    module: Path, returns: int, with_libraries: bool = False, injected: Collection[int] | None = None
+) -> bytes:
     """The table of the unit whose code calls the entry hook and is returned to at this offset of a loaded file.
 
     It names every call of the hook in that code, so that nobody asks for the unit again. Code without debug information is
     one unit: its functions have features by registers where they are injected, else none. Functions of libraries' headers
-    have none, except ``with_libraries``: the person then chose the functions that are recorded.
+    have none, except ``with_libraries``: the person then chose the functions that are recorded. ``injected``: offsets of
+    the functions that are looked at where there is no debug information; all of them by default.
     """
     try:
         about = module.stat()
@@ -137,26 +140,35 @@ def feature_table(module: Path, returns: int, with_libraries: bool = False) -> b
     number = int(index.units_at(np.array([returns + index.base - 1]))[0])
     if number == _NO_UNIT and not index.is_injected:
         return _without_features(index, number)
-    unit = "registers" if number == _NO_UNIT else f"{number:x}{'-libraries' * with_libraries}"
+    unit = f"registers{_digest(injected)}" if number == _NO_UNIT else f"{number:x}{'-libraries' * with_libraries}"
     name = f"dwarf-features-{_version()}-{index.key}-{unit}.table"
     if kept := read_kept(name):
         return kept
     try:
-        compiled = _by_registers if number == _NO_UNIT else _compile
-        table = compiled(module, index, number, with_libraries)
+        if number == _NO_UNIT:
+            table = _by_registers(module, index, injected)
+        else:
+            table = _compile(module, index, number, with_libraries)
     except Exception:  # damaged debug information may raise anything, and costs the features, not the recording
         return _without_features(index, number)
     keep(name, table)
     return table
 
 
-def prepare_registers(module: Path) -> None:
+def _digest(offsets: Collection[int] | None) -> str:
+    """A few letters that differ for other offsets; empty for all functions."""
+    if offsets is None:
+        return ""
+    return "-" + blake2b(np.array(sorted(offsets), np.int64).tobytes(), digest_size=6).hexdigest()
+
+
+def prepare_registers(module: Path, injected: Collection[int]) -> None:
     """Keep the table of functions without debug information, so that no thread of the program has to wait for it."""
     with suppress(OSError):  # the file was removed or replaced
         about = module.stat()
         index = _index(module, about.st_size, about.st_mtime_ns)
         if index and index.is_injected and (bare := index.returns_of(_NO_UNIT)):
-            feature_table(module, bare[0] - index.base)
+            feature_table(module, bare[0] - index.base, injected=injected)
 
 
 @lru_cache(maxsize=64)
@@ -182,16 +194,17 @@ def _without_features(index: _FileIndex, unit: int) -> bytes:
     return table_of(HookCall(behind - index.base, 0, ()) for behind in index.returns_of(unit))
 
 
-def _by_registers(module: Path, index: _FileIndex, number: int, _: bool) -> bytes:
-    """The table of all functions without debug information."""
+def _by_registers(module: Path, index: _FileIndex, injected: Collection[int] | None) -> bytes:
+    """The table of the functions without debug information, with features of those that are injected."""
     with open_elf(module) as elf:
         if elf is None:
             return _NOTHING
         code = code_of(elf)
         calls = []
-        for behind in index.returns_of(number)[::2]:  # at its entry; what it returns has no type
-            start = behind - 1
-            features = argument_features(code.at(start, WINDOW), start, index.base or MOST_SMALL)
+        for behind in index.returns_of(_NO_UNIT)[::2]:  # at its entry; what it returns has no type
+            start, features = behind - 1, tuple[FeatureSource, ...]()
+            if injected is None or start - index.base in injected:
+                features = argument_features(code.at(start, WINDOW), start, index.base or MOST_SMALL)
             calls.append(HookCall(behind - index.base, 0, features))
             calls.append(HookCall(behind + 1 - index.base, 0, ()))
         return table_of(calls)

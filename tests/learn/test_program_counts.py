@@ -120,6 +120,13 @@ def test_a_polynomial_that_hits_a_few_counts_by_chance_is_not_told_as_exact(coun
     assert abs(np.log(at(law, n=16000.0) / true)) < 1.96 * law.spread({"n": 16000.0})
 
 
+def test_a_further_term_that_the_counts_do_not_show_widens_nothing():
+    """Calls of patterns of Python-Markdown: half a percent of them that may grow as n^3 is as many again at 30,000."""
+    n = np.repeat([100.0, 250, 600, 1500, 3000], 2)
+    [law], _ = learn_counts(np.repeat([1203.0, 3077, 6992, 16400, 32243], 2)[:, None], {"n": n})
+    assert law.spread({"n": 30000.0}) < 0.2
+
+
 def test_a_curve_that_hits_small_counts_by_rounding_is_not_told_as_exact():
     """Calls of a function of python-chess: between neighbours, all curves are nearly straight."""
     n = np.repeat([50.0, 150, 400, 800, 1500], 2)

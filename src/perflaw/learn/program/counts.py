@@ -112,8 +112,10 @@ class CountLaw:
         [prediction] = self.learnt.predict([point])
         if prediction.mean_high <= prediction.mean_low:
             spread = 0.0
-        elif prediction.mean_low <= 0:
+        elif prediction.mean <= 0:
             return MAX_SPREAD
+        elif prediction.mean_low <= 0:
+            spread = log(prediction.mean_high / prediction.mean) / _STANDARD_ERRORS
         else:
             spread = log(prediction.mean_high / prediction.mean_low) / (2.0 * _STANDARD_ERRORS)
         drift = BEND if self.learnt.law.segments else DRIFT

@@ -273,6 +273,15 @@ def _searched_law(rows: Rows, places: tuple[int, ...]) -> Selection | None:
     return Selection(places, first.deviance, first.sum.parameters, first.residual, tuple(ranked))
 
 
+def _holds(law: FittedSum, other: FittedSum) -> bool:
+    """Whether a sum is another one and further terms, which nothing in the data shows if both are plausible.
+
+    Such a term would widen intervals without a limit: 0.5 % of the cost that may be cubic is as much again at ten times the
+    size.
+    """
+    return law.sum.noise is other.sum.noise and set(law.sum.terms) > set(other.sum.terms)
+
+
 def plausible_sums(rows: Rows, selection: Selection, options: Options) -> list[tuple[SeveralFeaturesLaw, float]]:
     """The first law of a selection and those that fit equally well, each with how much worse its score is."""
     first, *others = selection.finalists
@@ -284,6 +293,7 @@ def plausible_sums(rows: Rows, selection: Selection, options: Options) -> list[t
         delta = max(min(rival.score - first.score, rival.plausible_score - first.plausible_score), 0.0)
         if delta - slack < options.delta and not (perfect and rival.sum.parameters > first.sum.parameters):
             near.append((rival, float(delta)))
+    near = [(law, delta) for law, delta in near if law is first or not any(_holds(law, other) for other, _ in near)]
     return [(with_uncertainty(law, rows, sample, options.confidence), delta) for law, delta in near]
 
 

@@ -37,18 +37,23 @@ done
     done
 } | xargs -P 3 -L 1 sh scripts/environment.sh
 
-echo "lint and types"
+echo "lint"
 $python -m ruff check .
 $python -m ruff format --check --quiet .
-# What enters the target is checked for each Python, by itself, because its modules are top-level ones there.
-{
-    for version in 3.11 ${all:+$others}; do
-        echo "$python -m mypy --python-version $version"
-    done
-    for version in 3.11 $others; do
-        echo "cd src/perflaw/record/python/target && ../../../../../$python -m mypy --strict --python-version $version _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py"
-    done
-} | xargs -P 2 -I COMMAND sh -c COMMAND
+mkdir -p build
+types() { # what enters the target is checked for each Python, by itself, because its modules are top-level ones there
+    {
+        for version in 3.11 ${all:+$others}; do
+            echo "nice $python -m mypy --python-version $version"
+        done
+        for version in 3.11 $others; do
+            echo "cd src/perflaw/record/python/target && nice ../../../../../$python -m mypy --strict --python-version $version _perflaw_tracer.py _perflaw_nothing.py sitecustomize.py"
+        done
+    } | xargs -I COMMAND sh -c COMMAND
+}
+# Beside the tests, which often wait for a program; what it says is printed after them.
+types >build/types.txt 2>&1 &
+types=$!
 
 tests() { # version, number of workers, arguments of pytest
     version=$1 workers=$2
@@ -75,6 +80,9 @@ again() { # version, status of the tests, arguments of pytest
 }
 status=0
 tests 3.11 2 "$@" || status=$?
+echo "types"
+wait "$types" || { cat build/types.txt; exit 1; }
+cat build/types.txt
 again 3.11 "$status" "$@"
 if [ -n "$all" ]; then
     echo "damaged input for every reader"
@@ -89,7 +97,6 @@ fi
 # The others side by side, one process each. Files are chosen by their text, for these environments lack what others import.
 # shellcheck disable=SC2046 (words)
 set -- -m "interpreter and not any_python and not slow" $(grep -rl --include="test_*.py" "pytest.mark.interpreter" tests) "$@"
-mkdir -p build
 for version in $others; do
     (
         status=0

@@ -356,7 +356,11 @@ def _strands(
     strand_of = np.zeros(costs.context.size, dtype=np.intp)
     shares = np.zeros(costs.context.size)
     laws, places = learn_counts(calls, features)
-    groups = [_grouped(cell.contexts, costs) for cell in cells]
+    # Collections happen wherever the allocation of an object sets one off, so that their contexts have no laws of their own.
+    groups = [
+        [cell.contexts] if costs.components[cell.component].name == COLLECTING else _grouped(cell.contexts, costs)
+        for cell in cells
+    ]
     several = [group for of_one in groups if len(of_one) > 1 for group in of_one]
     sums = np.array([costs.context_calls[:, group].sum(axis=1) for group in several])
     split_laws, split_places = learn_counts(sums.reshape(len(several), len(costs.runs)).T, features)

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from programs_ahead import MORE_PACKAGES, MORE_SIZES, PACKAGES, SIZES, script
-from shared import PROGRAMS, Bars, environment, recorded
+from programs_ahead import MORE_SIZES, OTHER_SIZES, SIZES, group_of
+from shared import Bars, environment, recorded
 
 from perflaw.learn.program.counts import CountLaw, learn_counts
 from perflaw.store.experiment import open_experiment
@@ -31,22 +31,6 @@ from perflaw.types import CPU
 
 Array = NDArray[np.float64]
 
-OTHERS = (
-    "babel==2.19.0", "beautifulsoup4==4.15.0", "intervaltree==3.2.1", "markdown-it-py==4.3.0", "mpmath==1.4.1",
-    "openpyxl==3.1.5", "PyYAML==6.0.4", "rdflib==7.6.0", "sortedcontainers==2.4.0", "sqlglot==30.30.0",
-)  # fmt: skip
-OTHER_SIZES = {
-    "babel": ((20, 60, 150, 300, 600), 5000),
-    "bs4": ((20, 60, 150, 300, 600), 5000),
-    "intervaltree": ((30, 100, 300, 600, 1000), 9000),
-    "markdown_it": ((20, 60, 150, 300, 600), 5000),
-    "mpmath": ((4, 6, 9, 13, 18), 90),
-    "openpyxl": ((10, 30, 80, 160, 320), 3000),
-    "rdflib": ((10, 30, 80, 160, 320), 3000),
-    "sortedcontainers": ((30, 100, 300, 600, 1000), 9000),
-    "sqlglot": ((10, 30, 80, 160, 320), 2500),
-    "yaml": ((10, 30, 80, 160, 320), 3000),
-}
 WITHIN = 0.005
 REPEAT = 2
 MIN_EXACT, MIN_HELD, MAX_WIDTH = 0.95, 0.9, 3.0
@@ -82,13 +66,9 @@ class Answer:
 
 def counted(program: str, folder: Path) -> tuple[Array, Array]:
     """The six sizes, and the calls of each function at them, (6, F)."""
-    small, far = (SIZES | MORE_SIZES | OTHER_SIZES)[program]
-    packages, name, file = MORE_PACKAGES, "ahead-more", script(program)
-    if program in SIZES:
-        packages, name = PACKAGES, "ahead"
-    elif program in OTHER_SIZES:
-        packages, name, file = OTHERS, "ahead-others", str(PROGRAMS / "ahead_others.py")
-    python = environment("3.11", packages, name)
+    group = group_of(program)
+    small, far = group.sizes[program]
+    python, file = environment("3.11", group.packages, group.name), group.script()
     vary = "n=" + ",".join(map(str, (*small, far)))
     command = recorded("-e", program, "--select", "*", "--vary", vary, "--", python, file, program, "{n}")
     subprocess.run(command, cwd=folder, check=True, capture_output=True)

@@ -1,10 +1,10 @@
-"""Whole real programs at sizes that were not run: programs_ahead.py [--more] [PROGRAM...].
+"""Whole real programs at sizes that were not run: programs_ahead.py [--more | --others] [PROGRAM...].
 
-Ten programs on packages of PyPI (programs/ahead.py), with --more eighteen others (programs/ahead_more.py), are recorded
-small, at five sizes over a range of 20 to 36, twice each, while two other processes are busy. ``annotate --metric cpu --at``
-predicts their cost at 5 to 10 times the largest of these sizes, which plain runs of that size then have. In the same hour
-Extra-P (PyPI) is fitted to the whole-process CPU time of plain runs at the small sizes, as many as were recorded and beside
-the same busy processes.
+Ten programs on packages of PyPI (programs/ahead.py), with --more eighteen others (programs/ahead_more.py), with --others
+twenty further ones (programs/ahead_others.py), are recorded small, at five sizes over a range of 5 to 60, twice each, while
+two other processes are busy. ``annotate --metric cpu --at`` predicts their cost at 5 to 10 times the largest of these
+sizes, which plain runs of that size then have. In the same hour Extra-P (PyPI) is fitted to the whole-process CPU time of
+plain runs at the small sizes, as many as were recorded and beside the same busy processes.
 
 Growth is the cost at the large size over that at the largest small one, so it does not depend on how fast the machine
 was while it recorded. A function that costs more than the program is counted; there must be none.
@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log2
 from pathlib import Path
@@ -71,8 +71,63 @@ MORE_SIZES = {
     "unidiff": ((20, 60, 150, 300, 600), 4000),
     "whoosh": ((20, 60, 150, 300, 600), 6000),
 }
+OTHER_PACKAGES = (
+    "astroid==4.3.4", "babel==2.19.0", "beautifulsoup4==4.15.0", "black==26.10.1", "cssutils==2.15.0", "icalendar==7.3.2",
+    "intervaltree==3.2.1", "jsonschema==4.26.0", "Markdown==3.11.3", "markdown-it-py==4.3.0", "mpmath==1.4.1",
+    "networkx==3.6.1", "nltk==3.10.4", "openpyxl==3.1.5", "python-dateutil==4.0.0", "python-louvain==0.16",
+    "PyYAML==6.0.4", "rdflib==7.6.0", "sortedcontainers==2.4.0", "sqlglot==30.30.0", "textX==4.4.0",
+)  # fmt: skip
+OTHER_SIZES = {
+    "astroid": ((10, 25, 60, 150, 300), 3000),
+    "babel": ((20, 60, 150, 300, 600), 5000),
+    "black": ((5, 12, 25, 50, 100), 1000),
+    "bs4": ((20, 60, 150, 300, 600), 5000),
+    "cssutils": ((10, 30, 80, 200, 400), 4000),
+    "dateutil": ((500, 1500, 4000, 10000, 20000), 200000),
+    "icalendar": ((50, 120, 300, 700, 1500), 15000),
+    "intervaltree": ((30, 100, 300, 600, 1000), 9000),
+    "jsonschema": ((100, 250, 600, 1200, 2500), 25000),
+    "louvain": ((100, 250, 600, 1200, 2500), 25000),
+    "markdown": ((100, 250, 600, 1500, 3000), 30000),
+    "markdown_it": ((20, 60, 150, 300, 600), 5000),
+    "mpmath": ((4, 6, 9, 13, 18), 90),
+    "nltk": ((300, 800, 2000, 5000, 10000), 100000),
+    "openpyxl": ((10, 30, 80, 160, 320), 3000),
+    "rdflib": ((10, 30, 80, 160, 320), 3000),
+    "sortedcontainers": ((30, 100, 300, 600, 1000), 9000),
+    "sqlglot": ((10, 30, 80, 160, 320), 2500),
+    "textx": ((10, 25, 60, 120, 250), 2500),
+    "yaml": ((10, 30, 80, 160, 320), 3000),
+}
 REPEAT = 2
 GROWTH, GROWTH_MEDIAN, ABSOLUTE, NINE_OF_TEN, COVERED = 0.25, 0.08, 0.35, 0.9, 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Programs of one file."""
+
+    packages: tuple[str, ...]
+    """What they need of PyPI."""
+    name: str
+    """Of their environment, and of the file."""
+    sizes: Mapping[str, tuple[Sequence[int], int]]
+    """Program → sizes that are recorded, and the size that is predicted."""
+
+    def script(self) -> str:
+        return str(PROGRAMS / f"{self.name.replace('-', '_')}.py")
+
+
+GROUPS = {
+    "": Group(PACKAGES, "ahead", SIZES),
+    "--more": Group(MORE_PACKAGES, "ahead-more", MORE_SIZES),
+    "--others": Group(OTHER_PACKAGES, "ahead-others", OTHER_SIZES),
+}
+"""Option → the programs that it chooses."""
+
+
+def group_of(program: str) -> Group:
+    return next(group for group in GROUPS.values() if program in group.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +149,9 @@ class Answer:
     """Functions that are predicted to cost more than the whole program."""
 
 
-def script(program: str) -> str:
-    return str(PROGRAMS / ("ahead.py" if program in SIZES else "ahead_more.py"))
-
-
 def plain_cpu(python: str, program: str, size: int) -> float:
     """CPU time of a plain run, s, user and system."""
-    process = subprocess.Popen([python, script(program), program, str(size)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([python, group_of(program).script(), program, str(size)], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{program} {size} failed with status {status}")
@@ -132,12 +183,13 @@ def peer_growth(python: str, sizes: Sequence[int], times: Sequence[Sequence[floa
 
 
 def ask(python: str, peer: str, program: str, folder: Path) -> Answer:
-    sizes, far = (SIZES | MORE_SIZES)[program]
+    group = group_of(program)
+    sizes, far = group.sizes[program]
     vary = "n=" + ",".join(map(str, sizes))
     options = ["-e", program, "--select", "*", "--metric", "cpu", "--vary", vary, "--repeat", str(REPEAT)]
     with neighbours(2):
         subprocess.run(
-            recorded(*options, "--", python, script(program), program, "{n}"),
+            recorded(*options, "--", python, group.script(), program, "{n}"),
             cwd=folder,
             check=True,
             capture_output=True,
@@ -174,13 +226,12 @@ def ask(python: str, peer: str, program: str, folder: Path) -> Answer:
 
 
 def main(*arguments: str) -> None:
-    bars, chosen = Bars(), [one for one in arguments if one != "--more"]
-    packages, name, sizes = (PACKAGES, "ahead", SIZES)
-    if "--more" in arguments:
-        packages, name, sizes = (MORE_PACKAGES, "ahead-more", MORE_SIZES)
-    python, peer = environment("3.11", packages, name), environment("3.11", PEER, "extrap")
+    bars, chosen = Bars(), [one for one in arguments if one not in GROUPS]
+    peer = environment("3.11", PEER, "extrap")
     answers = []
-    for program in chosen or sizes:
+    for program in chosen or GROUPS[next((one for one in arguments if one in GROUPS), "")].sizes:
+        group = group_of(program)
+        python = environment("3.11", group.packages, group.name)
         with tempfile.TemporaryDirectory() as folder:
             one = ask(python, peer, program, Path(folder))
         answers.append(one)

@@ -1,6 +1,6 @@
 """Calls of the functions of real programs at a size that was not run: counts_ahead.py [--others] [PROGRAM...].
 
-The twenty-eight programs of programs_ahead.py, with --others ten further ones (programs/ahead_others.py), are recorded once at
+The twenty-eight programs of programs_ahead.py, with --others its twenty further ones, are recorded once at
 five small sizes and a large one. What is learnt from the small ones is held against the calls that were counted at the large
 one. Calls are exact, so no clock and no other process has a part in these figures. Functions with the same calls at all six
 sizes are one column.

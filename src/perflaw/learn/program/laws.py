@@ -58,7 +58,8 @@ class RunLaws:
         points = [at] if at else [{name: factor * top for name, top in tops.items()} for factor in FACTORS]
         known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
         self.forecasts: list[tuple[Point, Forecasts]] = [(point, forecast(model, point)) for point in known]
-        self._top = {name: float(x.max()) for name, x in model.features.items()}
+        # Just beyond the data: what begins there, as laws that go on from what was counted do, is how it grows now.
+        self._top = {name: float(x.max()) * (1.0 + 1e-9) for name, x in model.features.items()}
         self._limits: dict[str, list[tuple[float, Array]]] = {}
         """Values of a feature, with the limits of the means of all components there; see :meth:`_relative_limits`."""
         self._slopes: dict[str, tuple[Array, Array]] = {}

@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from perflaw.cli import live_mining
 from perflaw.cli.live_mining import mine_running
 from perflaw.errors import TargetError
 from perflaw.mine.journal import read_journal
+from perflaw.record.attach import idle_waits, stack_samples
 from perflaw.record.attach.native_samples import NativeSampler
 from perflaw.record.attach.process import native_program, running_program
 from perflaw.record.attach.session import prepare
@@ -85,6 +87,50 @@ def test_samples_name_the_functions_of_a_running_program_as_recordings_do(tmp_pa
     assert found.stacks.get(chain, 0) > 0, found.stacks
     # The service asks now and then whether its file still exists, and a sample may meet it there.
     assert {name for stack in found.stacks for name in stack} <= {*chain, "app.quick", "genericpath.exists"}
+
+
+EVENT_LOOP = """
+import selectors, os, sys
+
+def communicate():
+    poller = selectors.PollSelector()
+    poller.register(ends[0], selectors.EVENT_READ)
+    poller.register(others[0], selectors.EVENT_READ)
+    poller.select(0.01)
+
+def page():
+    communicate()
+
+def turn():
+    poller.select(0.01)
+    page()
+
+ends, others = os.pipe(), os.pipe()
+poller = selectors.EpollSelector()
+poller.register(ends[0], selectors.EVENT_READ)
+print("ready", flush=True)
+while os.path.exists(sys.argv[1]):
+    turn()
+"""
+
+
+@pytest.mark.interpreter
+def test_a_wait_until_somebody_asks_is_no_wait_within_what_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idle_waits, "LEAST_LOOKS", 50)
+    monkeypatch.setattr(stack_samples, "_THREADS_S", 0.0)  # it is looked at each time where the thread sleeps
+    (tmp_path / "go").touch()
+    with running(tmp_path, EVENT_LOOP, tmp_path / "go") as program:
+        target = prepare(running_program(program.pid), RecordSettings(), nothing)
+        sampler = StackSampler(target.program, target.offsets)
+        for _ in range(20):
+            if idle := sampler.collect(0.7, lambda: False).idle:
+                break
+        sampler.close()
+        (tmp_path / "go").unlink()
+        program.communicate(timeout=30)
+    assert idle == {"app.<module>", "app.turn", "selectors.EpollSelector.select"}
 
 
 def _ignore_interrupts() -> None:
@@ -185,6 +231,33 @@ def test_a_command_that_ends_when_it_is_about_to_be_measured_has_its_status(
     monkeypatch.setattr(live_mining, "_measure", ended)
     monkeypatch.chdir(tmp_path)
     assert mine_running("default", None, ("sh", "-c", "sleep 0.7; exit 7"), 0.05, None).status == 7
+
+
+def test_the_seconds_begin_when_earlier_recordings_have_been_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading took a whole minute of a busy machine, after which nothing was measured."""
+    now, is_over = [0.0], []
+
+    def known(experiment: object) -> list[object]:
+        now[0] += 100.0
+        return []
+
+    def measured(*words: object) -> int:
+        is_over.append(words[-1]())
+        now[0] += 61.0
+        is_over.append(words[-1]())
+        return 1
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(live_mining, "_known", known)
+    monkeypatch.setattr(live_mining, "_measure", measured)
+    monkeypatch.setattr(
+        live_mining, "_attached", lambda *_, **__: SimpleNamespace(is_replaced=False, alive=True, presumed=0.1)
+    )
+    monkeypatch.setattr(live_mining.time, "monotonic", lambda: now[0])
+    assert mine_running("default", os.getpid(), (), 0.05, 60.0).functions == 1
+    assert is_over == [False, True]
 
 
 @pytest.mark.slow

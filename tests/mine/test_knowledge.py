@@ -182,6 +182,21 @@ def test_stacks_that_waited_for_a_cpu_name_callers_and_make_nothing_hot():
     assert knowledge.functions.keys() == {"app.load"}
 
 
+def test_what_waits_until_somebody_asks_is_neither_hot_nor_measured_any_more():
+    program, knowledge = MadeUp(), Knowledge()
+    learn(program, knowledge, 3)
+    assert knowledge.functions["app.load"].observed
+    decision = knowledge.next(program.now)
+    assert "app.load" in decision.request.functions
+    measurement = replace(program.measure(decision.request), run="9", idle=("app.main", "app.load"))
+    news = knowledge.add(measurement, decision.request)
+    assert "app.load: not measured, it waits until somebody asks for something" in news
+    assert ("app.load", "9") in knowledge.superseded
+    learn(program, knowledge, 10)
+    assert knowledge.functions.keys() & {"app.load", "app.main"} == set()
+    assert "app.tiny" in knowledge.functions
+
+
 def test_callers_of_settled_functions_are_candidates():
     program, knowledge = MadeUp(), Knowledge()
     learn(program, knowledge, 30)

@@ -32,12 +32,16 @@ def test_a_request_survives_its_json_form():
 
 def test_a_measurement_survives_its_json_form():
     stacks = {("main", "serve"): 3, ("main",): 1}
-    before = Measurement(3, "durations", 10, 20, 0.5, stacks, (observed(1),), ProbeCost(100, 31.5, 10**9, 2.5))
+    before = Measurement(
+        3, "durations", 10, 20, 0.5, stacks, (observed(1),), ProbeCost(100, 31.5, 10**9, 2.5), "", ("main",)
+    )
     text = before.to_json()
     after = Measurement.from_json(text, "stub")
     assert "\n" not in text
     assert after.to_json() == text
-    assert (after.stacks, after.cost, after.sampling) == (before.stacks, before.cost, 0.5)
+    assert (after.stacks, after.cost, after.sampling, after.idle) == (before.stacks, before.cost, 0.5, ("main",))
+    earlier = {name: value for name, value in json.loads(text).items() if name != "idle"}
+    assert Measurement.from_json(json.dumps(earlier), "an earlier stub").idle == ()
     specs = [mine(one.observed[0], MiningOptions(), 10**18) for one in (before, after)]
     assert specs[0].borders == specs[1].borders
     assert len(specs[0].borders) == 1

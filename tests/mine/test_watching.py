@@ -44,11 +44,11 @@ class Process:
     """Nothing is ever called in it."""
 
     def __init__(self, stacks=()):
-        self.stacks, self.asked = Counter(stacks), []
+        self.stacks, self.asked, self.idle = Counter(stacks), [], ()
 
     def measure(self, request):
         self.asked.append(request)
-        return Measurement(request.number, request.kind, 1, 2, stacks=self.stacks, run="run")
+        return Measurement(request.number, request.kind, 1, 2, stacks=self.stacks, run="run", idle=self.idle)
 
 
 @pytest.fixture
@@ -110,3 +110,17 @@ def test_rounds_that_watch_record_the_callers_that_it_was_mined_with():
     assert set(rounds.process.asked[-1].callers) == {"page", "job"}
     rounds.round(2)
     assert set(rounds.process.asked[-1].callers) == {"page", "job", "query"}
+
+
+def test_what_waits_until_somebody_asks_is_not_recorded_unless_a_person_wrote_of_it():
+    rounds = rounds_of([("main", "page"), ("main", "wait")], page=((), ()), wait=((), ()))
+    rounds.round(0)
+    assert rounds.process.asked[-1].functions == ("page", "wait")
+    rounds.process.idle = ("main", "wait")
+    rounds.round(0)
+    assert rounds.idle == {"wait"}
+    rounds.round(0)
+    assert rounds.process.asked[-1].functions == ("page",)
+    rounds.callers["wait"] = SpecCallers(frozenset(), (), is_written=True)
+    rounds.round(0)
+    assert rounds.process.asked[-1].functions == ("page", "wait")

@@ -167,6 +167,7 @@ class _LiveCheck:
         self._since_ns = time.time_ns()
         self._durations: dict[tuple[str, str], tuple[Histogram, ...]] = {}
         """By function and clock, durations of each group's calls since the check began."""
+        self._idle: set[str] = set()
         self._unknown = unknown_groups(file)
         self._rounds = 0
 
@@ -291,11 +292,18 @@ class _LiveCheck:
         if not runs:
             return []
         recordings = [self.experiment.recording(run) for run in runs]
-        verdicts, observed = judge_recordings(self.file, recordings, options)
+        verdicts, observed = judge_recordings(self._watched(), recordings, options)
         if self.outputs.otlp and new:
             self._add(observed, new)
             self._send()
         return verdicts
+
+    def _watched(self) -> SpecFile:
+        """The specifications without those of functions that wait until somebody asks, which is told once of each."""
+        for name in sorted(self.rounds.idle - self._idle):
+            note(f"{name} is not watched: it waits until somebody asks for something, who decides how long")
+        self._idle |= self.rounds.idle
+        return replace(self.file, specs=tuple(one for one in self.file.specs if one.spec.component not in self._idle))
 
     def _add(self, observed: Mapping[tuple[str, str], Observed], runs: Sequence[str]) -> None:
         """Add the durations in these recordings, each of which is added once: sums that only grow are what receivers expect."""

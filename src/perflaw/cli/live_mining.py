@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -63,6 +63,7 @@ def mine_running(
     target.make()
     attach = partial(_attached, target, samples_on=budget_of == "throughput")
     process = None if pid is None else attach(pid, None)  # signals end it as usual so far: the program was not touched
+    known_specs = _known(target)  # takes its time where there is much, which is no part of the seconds
     with SignalRelay() as relay, _program(pid, command) as (known, started):
         relay.process = started
         deadline = math.inf if seconds is None else time.monotonic() + seconds
@@ -72,7 +73,12 @@ def mine_running(
                 process = process or attach(known, started)
                 account = Budget(known, budget, process.presumed, of=budget_of, own_before_ns=own_ns)
                 learnt += _measure(
-                    target, process, account, started, lambda: relay.received or time.monotonic() > deadline
+                    target,
+                    process,
+                    account,
+                    started,
+                    known_specs,
+                    lambda: relay.received or time.monotonic() > deadline,
                 )
             except TargetError as error:
                 if not (status := _status_soon(started)):
@@ -83,7 +89,7 @@ def mine_running(
             if not process.is_replaced or relay.received or time.monotonic() > deadline:
                 break
             note(f"process {known} runs another program now, which is measured anew")
-            process, own_ns = None, own_cpu_ns()
+            process, own_ns, known_specs = None, own_cpu_ns(), _known(target)
         if relay.received is None and started is None and not process.alive:
             note(f"process {known} ended; what was learnt is kept")
         if started and started.poll() is None and not relay.received:
@@ -122,6 +128,7 @@ def _measure(
     process: AttachedProcess,
     account: Budget,
     started: subprocess.Popen[bytes] | None,
+    known_specs: Sequence[PathSpec],
     is_over: Callable[[], object],
 ) -> int:
     """Run the loop over one program, and tell what was spent; gives the number of functions of which something was learnt."""
@@ -135,7 +142,7 @@ def _measure(
         return bool(is_over()) or (started is not None and started.poll() is not None)
 
     loop = MiningLoop(process, account, journal, ends, tell)
-    if known_specs := _known(target):
+    if known_specs:
         loop.knowledge.start_from(known_specs, time.time_ns())
         note(f"{len(known_specs)} functions are known from earlier recordings of {target.name} and measured first")
     try:

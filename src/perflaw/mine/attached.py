@@ -64,6 +64,7 @@ class AttachedProcess:
         self.stopped_ms = 0.0
         """How long threads of the program were stopped at most."""
         self._stacks: Counter[tuple[str, ...]] = Counter()
+        self._idle: frozenset[str] = frozenset()
         self._guard = threading.Lock()
         self._over, self._measures = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -109,6 +110,7 @@ class AttachedProcess:
                 found = sampler.collect(_SAMPLED_S, self._over.is_set)
                 with self._guard:
                     self._stacks.update(found.stacks)
+                    self._idle |= found.idle
         finally:
             sampler.close()
 
@@ -132,7 +134,10 @@ class AttachedProcess:
             else:
                 self._wait(seconds)
                 stacks = self._taken()
-            return Measurement(request.number, request.kind, begun, time.time_ns(), request.sampling, stacks, cost=cost)
+            ends = begun, time.time_ns()
+            return Measurement(
+                request.number, request.kind, *ends, request.sampling, stacks, cost=cost, idle=tuple(sorted(self._idle))
+            )
         settings = RecordSettings(
             select=tuple(map(literal_pattern, (*request.functions, *request.callers))),
             collect=(PATHS,),
@@ -156,6 +161,7 @@ class AttachedProcess:
                 run.clock.cpu_ns,
                 attached.stopped_ms,
             ),
+            idle=tuple(sorted(self._idle)),
         )
         if attached.outcome.folder is None:  # no call of the functions began and ended
             return measurement

@@ -208,6 +208,8 @@ class Knowledge:
         self.stacks: Counter[CallPath] = Counter()
         self.sampled_ns = 0
         """When samples were looked at last."""
+        self.idle: set[str] = set()
+        """Functions that are not measured, because their durations contain waits in which nobody asks for anything."""
         self.superseded: list[tuple[str, str]] = []
         """Functions, and recordings in which their durations are not needed any more."""
         self._number = 0
@@ -242,13 +244,16 @@ class Knowledge:
         self.add_samples(measurement.stacks)
         if request.kind == "samples" or measurement.stacks:
             self.sampled_ns = measurement.end_ns
-        news = self._find_hot()
+        news = [*self._leave_idle(measurement.idle), *self._find_hot()]
         if request.kind == "samples":
             return news
         # Placing the probes takes time as well, in which no call is recorded.
         seconds = max(min((measurement.end_ns - measurement.start_ns) / 1e9, request.seconds), 1e-3)
         found = {one.component: one for one in measurement.observed}
         for name in request.functions:
+            if name in self.idle:
+                self.superseded.append((name, measurement.run))
+                continue
             function = self.functions[name]
             function.rounds += 1
             function.last_ns = measurement.end_ns
@@ -275,13 +280,24 @@ class Knowledge:
             self.stacks, self._leaves, self._called_by = Counter(), Counter(), {}
             self.add_samples(halved)
 
+    def _leave_idle(self, idle: Iterable[str]) -> list[str]:
+        """Measure functions no more that wait until somebody asks: how long is decided by whoever asks."""
+        new = [name for name in idle if name not in self.idle]
+        self.idle.update(new)
+        dropped = [function for name in new if (function := self.functions.pop(name, None))]
+        for function in dropped:
+            self._forget_below(function)
+            self._forget(function, len(function.observed))
+        return [f"{one.name}: not measured, it waits until somebody asks for something" for one in dropped]
+
     def _find_hot(self) -> list[str]:
         """New candidates: functions whose share of the samples is certainly large enough."""
         total = max(self.stacks.total(), 1)
         news = []
         for name, count in self._leaves.most_common():
             share = wilson(count / total, total)
-            if name not in self.functions and share >= LEAST_SHARE and count >= FEWEST_SAMPLES:
+            is_new = name not in self.functions and name not in self.idle
+            if is_new and share >= LEAST_SHARE and count >= FEWEST_SAMPLES:
                 self.functions[name] = KnownFunction(name, f"in {100 * count / total:.1f} % of {total} samples")
                 news.append(f"{name}: hot, {self.functions[name].why}")
         return news
@@ -425,7 +441,8 @@ class Knowledge:
         total = max(self.stacks.total(), 1)
         for caller in self.callers(function.name, 1):
             within = sum(count for path, count in self.stacks.items() if caller in path)
-            if caller not in self.functions and wilson(min(within / total, 1.0), total) >= LEAST_SHARE:
+            is_new = caller not in self.functions and caller not in self.idle
+            if is_new and wilson(min(within / total, 1.0), total) >= LEAST_SHARE:
                 self.functions[caller] = KnownFunction(caller, f"it calls {function.name}")
                 news.append(f"{caller}: calls {function.name}")
         return news

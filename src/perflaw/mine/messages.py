@@ -101,6 +101,8 @@ class Measurement:
     """What it cost the program."""
     run: str = ""
     """Recording that holds the same, where it was measured; empty if nothing was recorded."""
+    idle: tuple[str, ...] = ()
+    """Functions whose durations contain waits in which nobody asks the program for anything, as samples have found so far."""
 
     def to_json(self) -> str:
         """The measurement in one line."""
@@ -112,7 +114,8 @@ class Measurement:
     @classmethod
     def from_json(cls, text: str, source: str) -> Measurement:
         """The measurement of a line; DataError, which names the source, if it is none."""
-        parts = _document(text, source).mapping(required=cls.__dataclass_fields__)
+        names = [name for name in cls.__dataclass_fields__ if name != "idle"]
+        parts = _document(text, source).mapping(("idle",), names)  # earlier stubs do not tell
         stacks = {}
         for pair in parts["stacks"].items():
             path, count = _exactly(pair, 2)
@@ -132,6 +135,7 @@ class Measurement:
                 cost["cpu_ns"].whole(),
                 cost["stopped_ms"].number(0.0),
             ),
+            idle=_texts(parts["idle"]) if "idle" in parts else (),
         )
 
 

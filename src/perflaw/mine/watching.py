@@ -44,12 +44,15 @@ class SpecCallers:
     """Functions that its expressions name."""
     selected: Selection
     """What was recorded when it was mined, as ``PathSpec.selected``; empty if that is not known."""
+    is_written: bool = False
+    """A person wrote the specification, who may have wanted to say how long the program waits until somebody asks."""
 
     @classmethod
     def of(cls, spec: PathSpec) -> SpecCallers:
         """Those of a specification."""
         edges = [edge for group in spec.groups for term in group.expression for edge, _ in term]
-        return cls(frozenset(name for edge in edges for name in edge), spec.selected)
+        is_written = not any(group.runs for group in spec.groups)
+        return cls(frozenset(name for edge in edges for name in edge), spec.selected, is_written)
 
 
 class SpecRounds:
@@ -70,12 +73,22 @@ class SpecRounds:
         self._number = 0
         self._left_ns = 0.0
 
+    @property
+    def idle(self) -> set[str]:
+        """Functions that are not watched, because they wait until somebody asks: how long is decided by whoever asks."""
+        return {name for name in self.knowledge.idle if name in self.callers and not self.callers[name].is_written}
+
     def sample(self) -> None:
         """Learn from samples who calls whom."""
         self._number += 1
         measurement = self.process.measure(Request(self._number, "samples", seconds=SAMPLES_S))
         self.budget.add_samples(measurement.cost)
+        self._learn(measurement)
+
+    def _learn(self, measurement: Measurement) -> None:
+        """Learn from the samples of a measurement."""
         self.knowledge.add_samples(measurement.stacks)
+        self.knowledge.idle.update(measurement.idle)
 
     def restrict(self, watched: Collection[str]) -> None:
         """Record only these functions, and as many others as are needed to know how fast the machine is."""
@@ -87,17 +100,19 @@ class SpecRounds:
         for name in self.callers:
             if witnesses(chosen) >= WITNESSES:
                 break
-            if name not in watched and witnesses([*chosen, name]) > witnesses(chosen):
+            if name not in watched and name not in self.idle and witnesses([*chosen, name]) > witnesses(chosen):
                 chosen.append(name)
         self.callers = {name: self.callers[name] for name in chosen}
 
     def round(self, levels: int = LEVELS, *, reserving: bool = False) -> list[str]:
-        """Record all functions that are specified; gives the recordings.
+        """Record all specified functions but the ``idle`` ones; gives the recordings.
 
         ``levels`` of callers are recorded, 0 for those that the specification was mined with. ``reserving``: leave something
         for later rounds.
         """
-        chosen = sorted(self.callers)
+        chosen = sorted(self.callers.keys() - self.idle)
+        if not chosen:
+            self.rest(ROUND_S)
         together = tuple(name for name in chosen if name not in self._alone)
         runs = [self._record(together, levels, reserving)] if together else []
         runs += [self._record((name,), levels, reserving) for name in chosen if name in self._alone and not self.ends()]
@@ -137,7 +152,7 @@ class SpecRounds:
             self.budget.end_probes(Decision(request, "", 1.0, 0.0), measurement)
             self._left_ns = self.budget.saved_ns()
         self.budget.settle_window({})
-        self.knowledge.add_samples(measurement.stacks)
+        self._learn(measurement)
         if len(functions) > 1:
             for one in measurement.observed:
                 if any(note.startswith(PERTURBED) for note in without_perturbed(one, MiningOptions()).notes):

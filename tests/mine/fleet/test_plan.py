@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from perflaw.mine.fleet.plan import MAX_CALLERS, hot_functions
 from perflaw.mine.messages import Measurement
 
@@ -23,6 +25,11 @@ def test_the_nearest_callers_are_recorded_and_not_those_that_all_samples_have():
 def test_callers_that_may_not_be_recorded_are_not_asked_for():
     hot, *_ = hot_functions(samples("shop.item", "bank.search"), ("shop.load", "shop.item"))
     assert hot.callers == ("shop.item",)
+
+
+def test_what_waits_until_somebody_asks_is_not_hot():
+    [one] = samples("shop.item", "shop.search")
+    assert hot_functions([replace(one, idle=("shop.load",))], ("shop.*",)) == []
 
 
 def test_many_callers_of_the_first_level_leave_no_room_for_others():

@@ -58,13 +58,14 @@ def hot_functions(samples: Iterable[Measurement], allow: Sequence[str]) -> list[
     knowledge = Knowledge()
     for one in samples:
         knowledge.add_samples(one.stacks)
+        knowledge.idle.update(one.idle)
         for path, count in one.stacks.items():
             leaves[path[-1]] += count
     total = max(leaves.total(), 1)
     hot = []
     for name, count in leaves.items():
         share = wilson(count / total, total)
-        if share >= LEAST_SHARE and _allowed(name, allow):
+        if share >= LEAST_SHARE and name not in knowledge.idle and _allowed(name, allow):
             hot.append(HotFunction(name, share, nearest_callers(knowledge, name, allow)))
     # What the allow-list names in full is measured also where samples have not found it.
     found = {one.name for one in hot}

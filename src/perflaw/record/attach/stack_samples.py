@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from perflaw.errors import TargetError
+from perflaw.record.attach.idle_waits import IdleWaits, SleepingThread
 from perflaw.record.attach.on_cpu import OnCpu
 from perflaw.record.attach.process import RunningProgram, ended, not_permitted
 
@@ -25,7 +26,7 @@ INTERVAL_S: Final = 0.01
 MAX_DEPTH: Final = 400
 """Frames of a stack that are read; a stack that changes while it is read may lead in circles."""
 _THREADS_S: Final = 0.25
-"""Interval at which new threads are looked for."""
+"""Interval at which new threads are looked for, and at which it is looked where sleeping ones sleep."""
 _MAX_THREADS: Final = 512
 _MAX_NAME: Final = 1000
 _WORD: Final = struct.Struct("<Q")
@@ -47,6 +48,37 @@ class StackSamples:
     were found there only waited for a CPU, which still says who calls whom."""
     looks: int
     """How often the program was looked at."""
+    idle: frozenset[str] = frozenset()
+    """Functions whose durations contain waits in which nobody asks the program for anything, as known so far."""
+
+
+@dataclass(slots=True)
+class _Thread:
+    """A thread that is looked at."""
+
+    state: int
+    """Address of its state."""
+    on_cpu: OnCpu
+    """Says whether it runs."""
+    sleeping: SleepingThread | None
+    """Says where it sleeps; None if the kernel does not tell."""
+    waits: IdleWaits = field(default_factory=IdleWaits)
+    """What it is in."""
+
+    @classmethod
+    def open(cls, state: int, pid: int, thread: int) -> _Thread:
+        """OSError if it has ended."""
+        on_cpu = OnCpu(pid, thread)
+        try:
+            return cls(state, on_cpu, SleepingThread(pid, thread))
+        except OSError:
+            return cls(state, on_cpu, None)
+
+    def close(self) -> None:
+        """Close its files."""
+        self.on_cpu.close()
+        if self.sleeping:
+            self.sleeping.close()
 
 
 @dataclass
@@ -59,8 +91,8 @@ class StackSampler:
     """Where its interpreter keeps frames (native/python/interpreter/offsets.c)."""
     _names: dict[int, str] = field(default_factory=dict)
     """Address of a code object → name of the function."""
-    _threads: dict[int, tuple[int, OnCpu]] = field(default_factory=dict)
-    """Id of a thread → address of its state, and what says whether it runs."""
+    _threads: dict[int, _Thread] = field(default_factory=dict)
+    """Threads by their ids."""
 
     def __post_init__(self) -> None:
         try:
@@ -73,8 +105,8 @@ class StackSampler:
     def close(self) -> None:
         """Close all files."""
         os.close(self._memory)
-        for _, status in self._threads.values():
-            status.close()
+        for thread in self._threads.values():
+            thread.close()
         self._threads = {}
 
     def collect(self, seconds: float, is_over: Callable[[], bool]) -> StackSamples:
@@ -83,18 +115,32 @@ class StackSampler:
         looks, next_search = 0, 0.0
         deadline = time.monotonic() + seconds
         while (now := time.monotonic()) < deadline and not is_over():
-            if now >= next_search:
+            is_search = now >= next_search
+            if is_search:
                 self._find_threads()
                 next_search = now + _THREADS_S
             looks += 1
-            for state, status in list(self._threads.values()):
+            for thread in list(self._threads.values()):
                 with suppress(_Moved, OSError):  # the thread or a frame of it has ended meanwhile
-                    runs = status.runs()
-                    if runs is not None and (stack := self._stack(state)):
+                    runs = thread.on_cpu.runs()
+                    if runs is None:
+                        thread.waits.add_asleep()
+                        if is_search and thread.sleeping:
+                            self._look_at_sleeping(thread, thread.sleeping)
+                    elif stack := self._stack(thread.state):
                         stacks[stack] += runs
+                        thread.waits.add_running(stack)
             # At random, so that a program that does something every 10 ms is not always met at the same place.
             time.sleep(INTERVAL_S * random.uniform(0.5, 1.5))
-        return StackSamples(stacks, looks)
+        idle = frozenset[str]().union(*(thread.waits.functions() for thread in self._threads.values()))
+        return StackSamples(stacks, looks, idle)
+
+    def _look_at_sleeping(self, thread: _Thread, sleeping: SleepingThread) -> None:
+        """Note where a thread sleeps, unless it wakes up meanwhile."""
+        call = sleeping.call()
+        stack = self._stack(thread.state)
+        if call and call == sleeping.call() and stack:
+            thread.waits.add_sleeping(stack, is_wait=sleeping.is_wait(call))
 
     def _find_threads(self) -> None:
         """Find the threads that the interpreter knows."""
@@ -109,11 +155,13 @@ class StackSampler:
                     state, steps = self._word(state + at["next_thread"]), steps + 1
                 interpreter = self._word(interpreter + at["next_interpreter"])
         for thread in self._threads.keys() - found.keys():
-            self._threads.pop(thread)[1].close()
+            self._threads.pop(thread).close()
         for thread, state in found.items():
             with suppress(OSError):  # it has ended
-                known = self._threads.get(thread)
-                self._threads[thread] = (state, known[1] if known else OnCpu(self.program.pid, thread))
+                if known := self._threads.get(thread):
+                    known.state = state
+                else:
+                    self._threads[thread] = _Thread.open(state, self.program.pid, thread)
 
     def _stack(self, state: int) -> tuple[str, ...]:
         """Functions of a thread, the outermost first."""

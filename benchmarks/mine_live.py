@@ -2,6 +2,8 @@
 
 300 s for each budget, 120 s and 600 s if they are not given. ``--mined SECONDS`` is how long the service is mined before it
 is held against its specifications (300), and ``--keep FOLDER`` keeps the recordings, the journals and what the check told.
+``--night SECONDS`` lets the client pause for 50 ms after each request for so long, before the query is planted (0): a service
+that waits longer for its clients is no slower.
 
 Starlette on uvicorn under load from a second process. It is mined without a restart, and its specifications are then held
 against it continuously: first as it is, then with a query planted on one call path at a moment that the check does not know.
@@ -48,6 +50,7 @@ FOUND_S, REST_S, JACKKNIFE = 120.0, 20.0, 20
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
+NIGHT_PAUSE_S = 0.05
 PAIR_S = 30.0
 """Length of each time with mining and of each one without, by turns."""
 PAIRED_TARGET = 0.05
@@ -82,6 +85,12 @@ class Load:
         for line in self.load.stdout:
             moment, answers = line.split()
             self.answers.append((int(moment), int(answers)))
+
+    def pause(self, seconds: float) -> None:
+        """Have the client pause so long after each request from now on."""
+        assert self.load.stdin
+        self.load.stdin.write(f"{seconds}\n")
+        self.load.stdin.flush()
 
     def end(self) -> None:
         """End all; the services have to end as always."""
@@ -265,7 +274,7 @@ def watching(folder: Path, load: Load) -> Iterator[list[str]]:
         check.terminate()  # a benchmark in the background, and what it starts, are deaf to Ctrl-C
 
 
-def plant(folder: Path, load: Load, mined_s: float, clean_s: int, bars: Bars) -> None:
+def plant(folder: Path, load: Load, mined_s: float, clean_s: int, night_s: int, bars: Bars) -> None:
     """Mine, hold the service against what was mined, plant a query, and see whether it is told."""
     specs = json.loads(mining(folder, load, 0.1, mined_s, "--json"))["specs"]
     exported = [sys.executable, "-m", "perflaw", "mine", "--export", "yaml"]
@@ -279,6 +288,14 @@ def plant(folder: Path, load: Load, mined_s: float, clean_s: int, bars: Bars) ->
         alarms = "".join(told).count('"violated"')
         print("".join(told)[:2000])
         print(f"alarms in {clean_s} s:", bars.check("alarms", alarms, 0))
+        if night_s:
+            told.clear()
+            load.pause(NIGHT_PAUSE_S)
+            time.sleep(night_s)
+            load.pause(0.0)
+            print("".join(told)[:2000])
+            at_night = "".join(told).count('"violated"')
+            print(f"alarms in {night_s} s of few requests:", bars.check("alarms at night", at_night, 0))
         told.clear()
         time.sleep(random.uniform(1, 10))
         urllib.request.urlopen(f"http://127.0.0.1:{load.ports[0]}/plant").read()
@@ -298,6 +315,7 @@ def main() -> None:
     parser.add_argument("clean_s", type=int, nargs="?", default=120)
     parser.add_argument("paired_s", type=int, nargs="?", default=600)
     parser.add_argument("--mined", type=float, default=300.0)
+    parser.add_argument("--night", type=int, default=0)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     bars, python = Bars(), environment("3.11", PACKAGES, "mine_web")
@@ -306,7 +324,7 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         if options.clean_s:
             load = Load(python)
-            plant(folder, load, options.mined, options.clean_s, bars)
+            plant(folder, load, options.mined, options.clean_s, options.night, bars)
             load.end()
         if options.loss_s:
             load = Load(python, services=2)

@@ -18,9 +18,9 @@ NUMBERS = 2_000
 
 
 def main(ports, seed):
-    draw, over = random.Random(int(seed)), threading.Event()
+    draw, over, pauses = random.Random(int(seed)), threading.Event(), [0.0]
     connections = [connected(int(port)) for port in ports.split(",")]
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+    threading.Thread(target=lambda: (pauses.extend(map(float, sys.stdin)), over.set()), daemon=True).start()
     told, texts = 0, {}
     for answers in count(1):
         path = f"{draw.choice(PAGES)}?n={draw.randrange(NUMBERS)}"
@@ -31,7 +31,7 @@ def main(ports, seed):
         if now > told + EVERY_NS:
             told = now
             print(now, answers, flush=True)
-        if over.is_set():
+        if over.wait(pauses[-1]):
             break
     for connection in connections:
         ask(connection, "/stop")

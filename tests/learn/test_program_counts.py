@@ -1,9 +1,11 @@
 """Laws of exact counts: polynomials, kinks, logarithms and maxima are found from counts without noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from perflaw.learn.program.counts import learn_counts
+from perflaw.learn.program.counts import CountLaw, learn_counts
 from perflaw.learn.program.terms import values
 
 N = np.repeat([100.0, 200, 400, 800, 1500, 3000], 2)
@@ -125,6 +127,17 @@ def test_a_further_term_that_the_counts_do_not_show_widens_nothing():
     n = np.repeat([100.0, 250, 600, 1500, 3000], 2)
     [law], _ = learn_counts(np.repeat([1203.0, 3077, 6992, 16400, 32243], 2)[:, None], {"n": n})
     assert law.spread({"n": 30000.0}) < 0.2
+
+
+def test_laws_that_fit_the_sizes_equally_well_are_no_reason_for_any_growth_beyond_them():
+    """Collections of nltk: the cubic that fits them as well as a logarithm says 159,508 at the largest of these sizes."""
+    n = np.repeat([300.0, 800, 2000, 5000, 10000], 2)
+    [law], _ = learn_counts(np.repeat([120.0, 124, 134, 155, 175], 2)[:, None], {"n": n})
+    assert 0.2 < law.spread({"n": 100000.0}) < 1.0
+    assert law.spread({"n": 10000.0}) < 0.2
+    growing = {key: c for key, c in law.terms.items() if key}
+    rest = CountLaw(growing, None, follows=(replace(law, terms={**growing, (): 900.0}), growing))
+    assert rest.spread({"n": 20000.0}) > 2.0 * law.spread({"n": 20000.0}), "what is sure of the sum is not of its part"
 
 
 def test_a_curve_that_hits_small_counts_by_rounding_is_not_told_as_exact():

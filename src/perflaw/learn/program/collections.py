@@ -92,7 +92,8 @@ def learn_full_collections(
     each = float(cost.sum() / visited.sum()) if visited.sum() else BY_YOUNG * young / UNCACHED
     cached = not full.sum() or visited.sum() / full.sum() < CACHED
     unit = UnitLaw((FittedForm.constant(each * (UNCACHED if cached else 1.0), SPREAD[not full.sum()]),))
-    return FullCollections(cost, CountLaw(terms, law.learnt), unit)
+    growing = {key: c for key, c in law.terms.items() if key}
+    return FullCollections(cost, CountLaw(terms, law.learnt, follows=(law, growing)), unit)
 
 
 def _visited_terms(promoted: TermSum, between: float, features: Mapping[str, Array]) -> TermSum:

@@ -216,7 +216,8 @@ def learn_program(costs: ProgramCosts, preferred: Sequence[str] = ()) -> CostMod
         growing = []
         if len(mine) == 1:
             [whole] = [strands[k] for k in mine]
-            rest = CountLaw({key: c for key, c in whole.count.terms.items() if key}, whole.count.learnt)
+            grows = {key: c for key, c in whole.count.terms.items() if key}
+            rest = CountLaw(grows, whole.count.learnt, follows=(whole.count, grows))
             growing.append(Strand(place, rest, 0.0))
             always = replace(whole, count=CountLaw({ONE: whole.count.terms.get(ONE, 0.0)}, None))
             strands = tuple(always if one is whole else one for one in strands)

@@ -3,17 +3,20 @@
 Atheris (libFuzzer) changes the files of ``corpora/`` so that further branches of a reader are reached. What a reader may
 do is to read, or to refuse with an error of the project's own; any other exception, 10 seconds for one input, or 2 GB of
 memory is a fault, whose input is kept beside the message. Each reader is a process of its own and gets its part of the
-seconds. Told are executions, and the branches of perflaw that were reached.
+seconds; it is forked from this one, in which perflaw's modules are instrumented once. Told are executions, and the
+branches of perflaw that were reached.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +41,7 @@ def text_of(data: bytes) -> str:
 def in_file(read: Callable[[Path], object], name: str = "data") -> Reader:
     """A reader that is given the path of a file with the data."""
     folder = Path(tempfile.mkdtemp(prefix="perflaw-fuzz-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    atexit.register(shutil.rmtree, folder)
 
     def call(data: bytes) -> object:
         (folder / name).write_bytes(data)
@@ -149,12 +153,18 @@ def readers() -> dict[str, Reader]:
     }
 
 
-def fuzz(name: str, options: list[str]) -> None:
-    """Fuzz one reader in this process, which does not return."""
+def instrumented() -> dict[str, Reader]:
+    """The readers of this process, whose branches libFuzzer sees."""
     import atheris
 
     with atheris.instrument_imports(include=["perflaw"]):
-        read = readers()[name]
+        return readers()
+
+
+def fuzz(read: Reader, options: list[str]) -> None:
+    """Fuzz one reader in this process, which does not return."""
+    import atheris
+
     from perflaw.errors import PerflawError
 
     def one(data: bytes) -> None:
@@ -163,6 +173,23 @@ def fuzz(name: str, options: list[str]) -> None:
 
     atheris.Setup([sys.argv[0], *options], one)
     atheris.Fuzz()
+
+
+def forked(read: Reader, options: list[str], folder: str) -> tuple[int, str]:
+    """Exit status and standard error of a child that fuzzes one reader."""
+    with tempfile.TemporaryFile("w+", errors="replace") as told:
+        child = os.fork()
+        if child == 0:
+            try:
+                os.chdir(folder)
+                os.dup2(told.fileno(), 1)
+                os.dup2(told.fileno(), 2)
+                fuzz(read, options)
+            finally:
+                os._exit(1)  # what this process shall remove is not removed by its child
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        told.seek(0)
+        return status, told.read()
 
 
 def native(name: str) -> str:
@@ -174,17 +201,21 @@ def native(name: str) -> str:
     return fuzzer
 
 
-def run(name: str, seconds: int, found: Path) -> tuple[int, int, str]:
-    """Executions, branches reached, and the message of a fault, of one reader."""
+def run(name: str, read: Reader | None, seconds: int, found: Path) -> tuple[int, int, str]:
+    """Executions, branches reached, and the message of a fault, of one reader; without ``read`` of one in C."""
     with tempfile.TemporaryDirectory() as grown:
         options = [f"-max_total_time={seconds}", f"-artifact_prefix={found}/{name}-", *LIMITS]
-        here = [native(name)] if name in NATIVE else [sys.executable, __file__, "--one", name, "--"]
-        command = [*here, *options, grown, str(CORPORA / name)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=grown)
-    executed = re.findall(r"number_of_executed_units: (\d+)", done.stderr)
-    covered = re.findall(r"cov: (\d+)", done.stderr)
-    lines = [line for line in done.stderr.splitlines() if re.match(r".*(Error|Exception|ERROR|artifact)", line)]
-    fault = "" if not done.returncode else " | ".join(lines[-8:])[:1500] or done.stderr[-800:]
+        options += [grown, str(CORPORA / name)]
+        if read:
+            status, told = forked(read, options, grown)
+        else:
+            command = [native(name), *options]
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", cwd=grown)
+            status, told = done.returncode, done.stderr
+    executed = re.findall(r"number_of_executed_units: (\d+)", told)
+    covered = re.findall(r"cov: (\d+)", told)
+    lines = [line for line in told.splitlines() if re.match(r".*(Error|Exception|ERROR|artifact)", line)]
+    fault = "" if not status else " | ".join(lines[-8:])[:1500] or told[-800:]
     return int(executed[-1]) if executed else 0, int(covered[-1]) if covered else 0, fault
 
 
@@ -192,18 +223,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("readers", nargs="*", help="names of folders of corpora/; all by default")
     parser.add_argument("--seconds", type=int, default=60, help="for all readers together")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.one:
-        fuzz(options.one, options.readers)
     names = options.readers or sorted(path.name for path in CORPORA.iterdir())
     found = CACHE / "fuzz"
     found.mkdir(parents=True, exist_ok=True)
     for name in NATIVE.keys() & set(names):
         native(name)  # compiling is no part of the seconds
+    reads = instrumented() if set(names) - NATIVE.keys() else {}
     bars, total, faults = Bars(), 0, 0
     for name in names:
-        executed, covered, fault = run(name, max(1, options.seconds // len(names)), found)
+        executed, covered, fault = run(name, reads.get(name), max(1, options.seconds // len(names)), found)
         total, faults = total + executed, faults + bool(fault)
         print(
             f"{name:10} {executed:9,} executions, {covered:5} branches" + f", FAULT: {fault}" * bool(fault), flush=True

@@ -2,12 +2,15 @@
 
 Compared are exit status, standard output and standard error, byte for byte but for durations; the closing line on
 standard error is perflaw's own. Each suite is recorded twice, by the usual choice of functions and with all of them.
-Where it differs the plain suite runs once more: what differs between two plain runs is told, and no fault of ours.
-Then a program prints what it sees of its surroundings (programs/surroundings.py): of ours there is one extension.
+Where it differs the plain suite runs again: once where only its lines differ, and up to ``--plain`` times in all (4) while
+a test differs. A test differs if its outcome is that of none of the plain runs; how many there were, and which tests have
+several outcomes in them, is told. Then a program prints what it sees of its surroundings (programs/surroundings.py): of
+ours there is one extension.
 """
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import os
 import re
@@ -85,6 +88,23 @@ SUITES = {
         ("tests/test_main.py", "tests/test_dataclasses.py", "tests/test_generics.py", "tests/test_validators.py"),
         ("dirty-equals==0.8.0", "jsonschema==4.23.0", "pytz==2024.2", "cloudpickle==3.0.0", "pytest-mock==3.14.0"),
     ),
+    "cryptography==43.0.1": Suite(
+        (
+            "tests/test_fernet.py",
+            "tests/test_utils.py",
+            "tests/test_warnings.py",
+            "tests/x509/test_name.py",
+            "tests/x509/test_x509_ext.py",
+            "tests/x509/test_x509_crlbuilder.py",
+            "tests/hazmat/primitives/test_hashes.py",
+            "tests/hazmat/primitives/test_ciphers.py",
+            "tests/hazmat/primitives/test_hkdf.py",
+            "tests/hazmat/primitives/test_padding.py",
+            "tests/hazmat/primitives/test_ec.py",
+            "tests/hazmat/primitives/test_x25519.py",
+        ),
+        ("cryptography_vectors==43.0.1", "pretend==1.0.9", "certifi==2024.8.30", "pytest-benchmark==4.0", "py==1.11.0"),
+    ),
     "numpy==2.1.1": Suite(
         ("--pyargs", "numpy._core.tests.test_multiarray", "numpy._core.tests.test_numeric"),
         ("hypothesis==6.112.1",),
@@ -139,7 +159,9 @@ def source(package: str, version: str) -> Path:
                 "--no-binary",
                 ":all:",
             ]
-            subprocess.run([python, "-m", "pip", "download", *options, "--dest", name, package], check=True)
+            env = {**os.environ, "PYTHONPATH": str(PROGRAMS / "backends")}
+            command = [python, "-m", "pip", "download", *options, "--dest", name, package]
+            subprocess.run(command, check=True, env=env)
             (archive,) = Path(name).iterdir()
             with tarfile.open(archive) as opened:
                 opened.extractall(name, filter="data")
@@ -187,37 +209,49 @@ def outcomes(seen: Seen) -> dict[str, str]:
     }
 
 
-def suite(version: str, package: str, bars: Bars) -> None:
+def differing(plain: list[Seen], ours: Seen) -> list[str]:
+    """Tests whose outcome, or absence, is that of none of the plain runs."""
+    known, found = [outcomes(seen) for seen in plain], outcomes(ours)
+    return [test for test in {**known[0], **found} if found.get(test) not in {seen.get(test) for seen in known}]
+
+
+def unsteady(plain: list[Seen]) -> list[str]:
+    """Tests that have several outcomes in plain runs."""
+    known = [outcomes(seen) for seen in plain]
+    return [test for test in known[0] if len({seen.get(test) for seen in known}) > 1]
+
+
+def suite(version: str, package: str, plain_runs: int, bars: Bars) -> None:
     tested = SUITES[package]
     python = environment(version, (*TOOLS, package, *tested.needs), f"suite-{package.partition('==')[0]}")
     with tempfile.TemporaryDirectory() as name:
         folder = source(package, version) if tested.has_sources else Path(name)
         base = (f"{name}/base",) if tested.command[-1] == "--basetemp" else ()
         arguments = [*tested.command, *base, *tested.tests]
-        plain = run([python, *arguments], folder)
-        last = (plain.out or plain.err).strip().splitlines()[-1]
-        print(
-            f"Python {version}, {package}: {last.strip('= ')}, {len(outcomes(plain)):,} outcomes, status {plain.status}"
-        )
+        plain = [run([python, *arguments], folder)]
+        last = (plain[0].out or plain[0].err).strip().splitlines()[-1].strip("= ")
+        count = len(outcomes(plain[0]))
+        print(f"Python {version}, {package}: {last}, {count:,} outcomes, status {plain[0].status}", flush=True)
         for what, selection in SELECTIONS.items():
             ours = record(python, arguments, folder, selection)
-            again = run([python, *arguments], folder) if plain.differences(ours) else plain
-            seen = [outcomes(one) for one in (plain, again, ours)]
-            # A test that two plain runs do not agree on is not ours.
-            tests = [
-                one for one in {**seen[0], **seen[2]} if seen[2].get(one) not in (seen[0].get(one), seen[1].get(one))
-            ]
-            differences = [] if not again.differences(ours) else plain.differences(ours)
+            if len(plain) == 1 and plain[0].differences(ours):
+                plain.append(run([python, *arguments], folder))
+            while (tests := differing(plain, ours)) and len(plain) < plain_runs:
+                plain.append(run([python, *arguments], folder))
+            differences = min((seen.differences(ours) for seen in plain), key=len)
             beside = bars.check(f"{version} {package} {what}, tests that differ", len(tests), 0)
             closing = ours.closing or "NOT RECORDED"
-            print(f"  {what}: tests that differ {len(tests)}  {beside}; lines {len(differences)}   {closing}")
-            for one in tests[:20]:
-                print(f"    {one}: {seen[0].get(one)}, then {seen[2].get(one)}")
-            if tested.command == Suite(()).command and len(seen[0]) < 2000:
+            print(f"  {what}: tests that differ from {len(plain)} plain runs {len(tests)}  {beside}; ", end="")
+            print(f"lines {len(differences)}   {closing}")
+            for test in tests[:20]:
+                print(f"    {test}: {outcomes(plain[0]).get(test)}, then {outcomes(ours).get(test)}")
+            if tested.command == Suite(()).command and count < 2000:
                 bars.check(f"{version} {package} {what}, lines that differ", len(differences), 0)
             print(*[f"    {line[:200]}" for line in differences[:12]], sep="\n", end="\n" * bool(differences))
-            if plain.differences(again):
-                print(f"    two plain runs differ in {len(plain.differences(again))} lines as well", flush=True)
+        if several := unsteady(plain):
+            print(f"  without perflaw, {len(several)} tests have several outcomes: {', '.join(several[:20])}")
+        lines = max(len(plain[0].differences(seen)) for seen in plain)
+        print(f"  {len(plain)} plain runs differ in up to {lines} lines", flush=True)
 
 
 def surroundings(version: str, python: str, bars: Bars) -> None:
@@ -236,17 +270,20 @@ def surroundings(version: str, python: str, bars: Bars) -> None:
     print(*[f"    {line[:300]}" for line in other], sep="\n", end="\n" * bool(other))
 
 
-def main(*words: str) -> None:
-    """``words``: packages and versions of Python; all where none is named."""
-    bars, both = Bars(), ("3.11", "3.13")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", help="packages and versions of Python; all where none is named")
+    parser.add_argument("--plain", type=int, default=4, help="plain runs at most, while a test differs")
+    options = parser.parse_args()
+    bars, both, words = Bars(), ("3.11", "3.13"), options.words
     packages = [word for word in words if word not in both] or [package.partition("==")[0] for package in SUITES]
     for version in pythons([version for version in both if version in words] or both):
         surroundings(version, environment(version, TOOLS, "packages"), bars)
         for name in packages:
             (package,) = [package for package in SUITES if package.partition("==")[0] == name]
-            suite(version, package, bars)
+            suite(version, package, options.plain, bars)
     bars.leave()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

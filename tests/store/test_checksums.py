@@ -13,7 +13,7 @@ from perflaw.errors import StoreError
 from perflaw.store.checksums import CHECKSUM, TABLES
 from perflaw.store.experiment import Recording, read_manifest, replace_table
 from perflaw.store.schema import COLUMNS, table_of
-from perflaw.store.tables import read_table, write_tables
+from perflaw.store.tables import connect, read_table, write_tables
 from perflaw.types.documents import encoded
 from tests.conftest import run_perflaw
 
@@ -153,3 +153,28 @@ def test_a_changed_table_can_be_put_in_at_any_moment(run, tmp_path, monkeypatch)
     replace_table(run, new / "worst.parquet")
     assert len(steps) == 3
     assert json.loads((run / "run.json").read_text())[TABLES]["worst"].count(" ") == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("name", "'f'::BLOB"),
+        ("name", "['f']"),
+        ("file", "uuid()"),
+        ("line", "1.5"),
+        ("calls", "'1'"),
+        ("calls", "1::INT"),
+    ],
+)
+def test_columns_of_another_type_are_refused(tmp_path, column, value):
+    """Found by benchmarks/fuzz.py: a changed bit in the head of a file makes bytes of texts."""
+    right, other = tmp_path / "right", tmp_path / "other"
+    right.mkdir()
+    other.mkdir()
+    write_tables(right, {"components": table_of("components", [(1, "f", "a.py", 1, "python", None, None, 1, 0)])})
+    columns = f"* REPLACE ({value} AS {column})"
+    source, target = right / "components.parquet", other / "components.parquet"
+    connect().execute(f"COPY (SELECT {columns} FROM '{source}') TO '{target}' (FORMAT parquet)")
+    assert len(read_table(right, "components")) == 1
+    with pytest.raises(StoreError, match=f"cannot be read.*column {column}"):
+        read_table(other, "components")

@@ -17,7 +17,7 @@ import numpy as np
 from perflaw.errors import StoreError
 from perflaw.store.checksums import verify
 from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
-from perflaw.store.schema import ADDED_SINCE, COLUMNS, SCHEMA, SUM, TEXT, table_of
+from perflaw.store.schema import ADDED_SINCE, COLUMNS, REAL, SCHEMA, SUM, TEXT, table_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -154,7 +154,8 @@ def bytes_of(folder: Path, names: Iterable[str]) -> int:
 def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
     """One table, or some of its columns; StoreError where the file is missing or damaged."""
     kinds = {column: SCHEMA[name][column] for column in columns or SCHEMA[name]}
-    return _table(read_arrays(folder / f"{name}.parquet", _expressions(kinds)), kinds)
+    path = folder / f"{name}.parquet"
+    return _table(path, read_arrays(path, _expressions(kinds)), kinds)
 
 
 def read_each(folders: Sequence[Path], name: str, columns: Sequence[str] = ()) -> Iterator[Table]:
@@ -174,8 +175,9 @@ def read_each(folders: Sequence[Path], name: str, columns: Sequence[str] = ()) -
         some, waiting = waiting[: max(count, 1)], waiting[max(count, 1) :]
         parts = _read_together(some, _expressions(kinds)) if len(some) > 1 else None
         # Files that cannot be read together are read one by one, which tells the one that is damaged.
-        for arrays in parts or (read_arrays(path, _expressions(kinds)) for path in some):
-            yield _table(arrays, kinds)
+        each = parts or (read_arrays(path, _expressions(kinds)) for path in some)
+        for path, arrays in zip(some, each, strict=True):
+            yield _table(path, arrays, kinds)
 
 
 def _read_together(paths: Sequence[Path], expressions: str) -> list[dict[str, Any]] | None:
@@ -210,21 +212,42 @@ def _expressions(kinds: Mapping[str, str]) -> str:
     return ", ".join(expressions)
 
 
-def _table(arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
-    """Columns as they are read, as a table."""
+def _table(path: Path, arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
+    """Columns as they are read, as a table; StoreError where the file has another type of column than the schema."""
     table = {}
     for column, kind in kinds.items():
         if kind == SUM:
             sums = np.empty(len(arrays[f"{column}.low"]), WIDE)
             sums["low"], sums["high"] = arrays[f"{column}.low"], arrays[f"{column}.high"]
             table[column] = Column(sums)
-        elif kind == TEXT:
-            table[column] = texts(arrays[column].tolist())
-        else:
-            values = arrays[column]
-            null = np.nan if values.dtype.kind == "f" else NULL
-            table[column] = Column(values.filled(null) if isinstance(values, np.ma.MaskedArray) else values)
+            continue
+        values = arrays[column]
+        if kind == TEXT:
+            column_of_texts = _texts(values)
+            if column_of_texts is None:
+                raise _unreadable(path, f"column {column} has no texts")
+            table[column] = column_of_texts
+            continue
+        if values.dtype != (np.float64 if kind == REAL else np.int64):
+            raise _unreadable(path, f"column {column} is of the type {values.dtype}")
+        null = np.nan if kind == REAL else NULL
+        table[column] = Column(values.filled(null) if isinstance(values, np.ma.MaskedArray) else values)
     return Table(table)
+
+
+def _texts(values: Array) -> Column | None:
+    """A column of texts, or None if the values are others, such as bytes or lists."""
+    try:
+        column = texts(values.tolist())
+    except TypeError:  # values that cannot be hashed
+        return None
+    return column if all(isinstance(word, str) for word in column.words or ()) else None
+
+
+def _unreadable(path: Path, why: str) -> StoreError:
+    return StoreError(
+        f"{path}: cannot be read", f"the file is truncated or no table of perflaw's ({why})", "perflaw runs"
+    )
 
 
 def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
@@ -235,8 +258,7 @@ def read_arrays(path: Path, expressions: str) -> dict[str, Any]:
     try:
         return connect().execute(f"SELECT {expressions} FROM '{escaped(path)}'").fetchnumpy()
     except (engine().Error, UnicodeDecodeError) as error:  # of bytes that DuckDB repeats
-        why = "the file is truncated or no table of perflaw's (" + str(error).split("\n")[0] + ")"
-        raise StoreError(f"{path}: cannot be read", why, "perflaw runs") from error
+        raise _unreadable(path, str(error).split("\n")[0]) from error
 
 
 def escaped(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -23,7 +23,7 @@ from perflaw.learn.program.terms import BEYOND
 from perflaw.learn.series import learn
 from perflaw.learn.series.series import evenly
 from perflaw.parts import are_here, in_parts, step_of
-from perflaw.types import Annotation, Breakpoint, Evidence, Law, Points, Scope, Verdict
+from perflaw.types import Annotation, Breakpoint, Curve, Evidence, Law, Points, Scope, Verdict
 
 MAX_POINTS: Final = 400
 """Number of points of a chart."""
@@ -43,8 +43,17 @@ all but the constants are learnt."""
 SMALL: Final = "a small part of the cost, in which no dependence was looked for"
 NOT_ASKED: Final = "only the laws of runs were asked for"
 """Reasons of constant laws."""
-CallLaws = list[tuple[TreeNode, ComponentScopes]]
-"""The root and the scopes of each component."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallLaw:
+    """What is told of the calls of a component. It has no records: those of a part stay where the part is learnt."""
+
+    scopes: tuple[Scope, ...]
+    marks: tuple[str, ...]
+    breakpoints: tuple[Breakpoint, ...]
+    curves: tuple[Curve, ...]
+    points: Points
 
 
 def annotate(
@@ -98,7 +107,7 @@ def annotate(
     annotations = []
     for number, (one, of_one) in enumerate(zip(evidence, laws, strict=True)):
         options.progress(WORTH + (1.0 - WORTH) * (1 + number / len(laws)) / 2)
-        annotations.append(_annotation(one, *of_one, run_laws, whole, options, at))
+        annotations.append(_annotation(one, of_one, run_laws, whole, options, at))
     options.progress(1.0)
 
     def rank(annotation: Annotation) -> tuple[float, float, str]:
@@ -108,7 +117,7 @@ def annotate(
     return sorted(annotations, key=rank)
 
 
-def _call_laws(evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None) -> CallLaws:
+def _call_laws(evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None) -> list[CallLaw]:
     """The laws of a call of each component, learnt together.
 
     If that fails, the components are learnt in halves until only the one at fault is left: its row says why it has no
@@ -126,7 +135,7 @@ def _call_laws(evidence: Sequence[Evidence], options: AnnotationOptions, at: Poi
         return [*_call_laws(evidence[:half], options, at), *_call_laws(evidence[half:], options, at)]
 
 
-def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None) -> CallLaws:
+def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at: Point | None) -> list[CallLaw]:
     preferred = tuple(at or ())
     cells = [make_cells(one, preferred) for one in evidence]
     series = [cell_series(one, of_one, options) for one, of_one in zip(evidence, cells, strict=True)]
@@ -152,7 +161,7 @@ def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at
         if len(scopes[i].scopes) == 1:
             [scope] = scopes[i].scopes
             scopes[i] = replace(scopes[i], scopes=(replace(scope, law=as_small(scope.law)),))
-    return list(zip(roots, scopes, strict=True))
+    return [_call_law(*pair) for pair in zip(roots, scopes, strict=True)]
 
 
 def _constants(
@@ -161,7 +170,7 @@ def _constants(
     at: Point | None,
     reason: str,
     verdict: Verdict | None = None,
-) -> CallLaws:
+) -> list[CallLaw]:
     """Constant laws of components whose dependences are not looked for, with the reason and, if given, the verdict."""
     cells = [make_cells(one, tuple(at or ())) for one in evidence]
     series = [
@@ -173,7 +182,7 @@ def _constants(
     ]
     # Nothing asks for the columns of their records.
     return [
-        (
+        _call_law(
             root_node(RecordTable(one, (), np.zeros(one.cost.size, dtype=np.intp)), of_one, law),
             ComponentScopes((Scope(None, 1.0, law.law),), (law,), ()),
         )
@@ -181,10 +190,27 @@ def _constants(
     ]
 
 
+def _call_law(root: TreeNode, scopes: ComponentScopes) -> CallLaw:
+    """What is told of a component's calls, with the curves and points of its chart."""
+    # A law over each of its features, from the smallest value seen to ten times the largest.
+    learnt = scopes.learnt[0]
+    ends = {name: learnt.law.range[name] for name in learnt.law.features}
+    curves = [
+        learnt.curve(name, low, BEYOND * high if high > 0 else high, CURVE_POINTS) for name, (low, high) in ends.items()
+    ]
+    single = len(scopes.scopes) == 1
+    return CallLaw(
+        scopes.scopes,
+        scopes.marks,
+        tuple(dict.fromkeys(one for learnt in scopes.learnt for one in learnt.law.breakpoints)),
+        tuple(curves),
+        points_of_cells(root.cells, root.learnt.residuals()) if single else points_of_records(root.table),
+    )
+
+
 def _annotation(
     evidence: Evidence,
-    root: TreeNode,
-    scopes: ComponentScopes,
+    calls: CallLaw,
     run_laws: RunLaws | None,
     whole: float,
     options: AnnotationOptions,
@@ -197,43 +223,31 @@ def _annotation(
     total = sum(cost.total for cost in evidence.runs)
     self_total = sum(cost.self_total for cost in evidence.runs)
     names_of_runs = [name for cost in evidence.runs for name in cost.run.features]
-    calls, counted = sum(cost.calls for cost in evidence.runs), sum(cost.counted for cost in evidence.runs)
+    number, counted = sum(cost.calls for cost in evidence.runs), sum(cost.counted for cost in evidence.runs)
     share, self_share = total / whole, self_total / whole
     if run_laws and place is not None and run_laws.model.costs.per:
         share, self_share = run_laws.share(place)
-    shown, marks, breakpoints = scopes.scopes, scopes.marks, tuple[Breakpoint, ...]()
     own = own_features(evidence)
-    if run_laws and place is not None and run_law and is_called_once(evidence, shown, run_laws.model):
+    if run_laws and place is not None and run_law and is_called_once(evidence, calls.scopes, run_laws.model):
         # Its one call costs what the run does in it: the law that predicts runs is the law of its calls.
-        shown, marks, own = (Scope(None, 1.0, run_law),), (), ()
         curves = run_laws.curves(place, run_law, CURVE_POINTS)
-        points = points_of_runs(root.cells, evidence, run_law)
-    else:
-        breakpoints = tuple(dict.fromkeys(one for learnt in scopes.learnt for one in learnt.law.breakpoints))
-        # A law over each of its features, from the smallest value seen to ten times the largest.
-        learnt = scopes.learnt[0]
-        ends = {name: learnt.law.range[name] for name in learnt.law.features}
-        curves = tuple(
-            learnt.curve(name, low, BEYOND * high if high > 0 else high, CURVE_POINTS)
-            for name, (low, high) in ends.items()
-        )
-        single = len(shown) == 1
-        points = points_of_cells(root.cells, root.learnt.residuals()) if single else points_of_records(root.table)
+        points = points_of_runs(make_cells(evidence, tuple(at or ())), evidence, run_law)
+        calls, own = CallLaw((Scope(None, 1.0, run_law),), (), (), curves, points), ()
     return Annotation(
         component=evidence.component,
         metric=options.metric,
         features=tuple(dict.fromkeys([*evidence.features, *names_of_runs])),
-        scopes=shown,
-        calls=calls,
+        scopes=calls.scopes,
+        calls=number,
         total=total,
         share=min(1.0, share),
         self_share=min(1.0, self_share),
         run_law=run_law,
         predicted=run_law.predictions[0] if run_law and at and run_law.predictions else None,
-        curves=curves,
-        points=points,
-        marks=(*marks, *[f"{calls - counted:,} of {calls:,} calls timed"] * bool(counted)),
-        breakpoints=breakpoints,
+        curves=calls.curves,
+        points=calls.points,
+        marks=(*calls.marks, *[f"{number - counted:,} of {number:,} calls timed"] * bool(counted)),
+        breakpoints=calls.breakpoints,
         own_features=own,
     )
 

@@ -1,7 +1,8 @@
 """How perflaw's own work grows, recorded and learnt by perflaw: our_laws.py [--most 32] [--repeat 3] [--write].
 
-programs/ourselves.py calls a learner, the tree builder or the merger on made-up data of growing size. perflaw records its
-CPU time and learns a law for each function; a second series is the memory that it adds. Bars: no CPU time and no memory
+programs/ourselves.py calls a learner, the tree builder or the merger on made-up data of growing size, all sizes in one run:
+a recording of each size and function took longer than what it recorded. perflaw records its CPU time and learns a law for
+each function; a second series is the memory that it adds. Bars: no CPU time and no memory
 grows faster than n^1.05 at the upper end of the sizes, by the lower end of the exponent's interval.
 ``--write`` keeps the laws in docs/our-laws.law: of another machine they tell the growth, not the speed.
 """
@@ -44,11 +45,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         peaks = Path(folder, "peaks.csv")
         peaks.write_text("work,n,mb\n")
-        vary = "factor=" + ",".join(map(str, factors))
-        command = ["--vary", vary, "--repeat", asked.repeat, "--metric", "cpu", "--select", "*__main__.*_by_*"]
+        command = ["--repeat", asked.repeat, "--metric", "cpu", "--select", "*__main__.*_by_*"]
         path = os.pathsep.join((str(ROOT), str(ROOT / "benchmarks")))
         subprocess.run(
-            recorded(*command, "--", str(PROGRAMS / "ourselves.py"), "{factor}"),
+            recorded(*command, "--", str(PROGRAMS / "ourselves.py"), *map(str, factors)),
             cwd=folder,
             check=True,
             env={**os.environ, **ONE_THREAD, "PYTHONPATH": path, "PEAKS": str(peaks)},

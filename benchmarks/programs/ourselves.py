@@ -1,18 +1,22 @@
-"""perflaw's own work on made-up data, a function for each size that grows: ourselves.py FACTOR.
+"""perflaw's own work on made-up data, a function for each size that grows: ourselves.py FACTOR...
 
-Each function works on data of FACTOR times its base size, which are made before it is called. A row for each goes to
-the file $PEAKS: function, size, megabytes that the function added to the largest memory of its process (each has its own).
+Each function works on data of FACTOR times its base size, which are made before it is called, one factor after the other.
+Each has a process of its own, which has done the same on data of the base size before. A row for each call goes to the file
+$PEAKS: function, size, and the megabytes by which the process grew, at its largest, while the function worked.
 """
 
 from __future__ import annotations
 
 import csv
+import ctypes
+import gc
 import json
 import os
-import resource
+import re
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,72 +84,89 @@ def recordings(runs: int) -> list[Any]:
     return made
 
 
-MADE: list[Any] = []
-"""The data of the function that is called; it is no argument, so that the law is one over n."""
+WORK: list[Callable[[], object]] = []
+"""What the function that is called shall do; it is no argument, so that the law is one over n."""
 
 
 def trends_by_locations(n: int) -> None:
-    trend(*MADE[0])
+    WORK[0]()
 
 
 def trends_by_runs(n: int) -> None:
-    trend(*MADE[0])
+    WORK[0]()
 
 
 def variance_by_contexts(n: int) -> None:
-    variance(MADE[0])
+    WORK[0]()
 
 
 def annotate_by_calls(n: int) -> None:
-    annotate(MADE[0])
+    WORK[0]()
 
 
 def annotate_by_functions(n: int) -> None:
-    annotate(MADE[0])
+    WORK[0]()
 
 
 def tree_by_events(n: int) -> None:
-    MADE[0].tree(core_file(len), 1)
+    WORK[0]()
 
 
 def tree_by_contexts(n: int) -> None:
-    MADE[0].tree(core_file(len), 1)
+    WORK[0]()
 
 
 def merge_by_runs(n: int) -> None:
-    merge(MADE[0])
+    WORK[0]()
 
 
-WORK: dict[Callable[[int], None], tuple[int, Callable[[int], Any]]] = {
-    trends_by_locations: (1000, lambda n: counts(n, 40)),
-    trends_by_runs: (40, lambda n: counts(300, n)),
-    variance_by_contexts: (150, random_tree),
-    annotate_by_calls: (2000, lambda n: [evidence("m.f", n)]),
-    annotate_by_functions: (8, lambda n: [evidence(f"m.f{i}", 200) for i in range(n)]),
-    tree_by_events: (10_000, lambda n: trace(n, 20)),
-    tree_by_contexts: (2000, lambda n: trace(2 * n, n)),
-    merge_by_runs: (50, recordings),
+def build_tree(process: Any) -> None:
+    process.tree(core_file(len), 1)
+
+
+FUNCTIONS: dict[Callable[[int], None], tuple[int, Callable[[int], Any], Callable[[Any], object]]] = {
+    trends_by_locations: (1000, lambda n: counts(n, 40), lambda made: trend(*made)),
+    trends_by_runs: (40, lambda n: counts(300, n), lambda made: trend(*made)),
+    variance_by_contexts: (150, random_tree, variance),
+    annotate_by_calls: (2000, lambda n: [evidence("m.f", n)], annotate),
+    annotate_by_functions: (8, lambda n: [evidence(f"m.f{i}", 200) for i in range(n)], annotate),
+    tree_by_events: (10_000, lambda n: trace(n, 20), build_tree),
+    tree_by_contexts: (2000, lambda n: trace(2 * n, n), build_tree),
+    merge_by_runs: (50, recordings, merge),
 }
+"""Function → base size, what makes data of a size, and what is done with them."""
 
 
-def peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def memory(kind: str) -> float:
+    """Megabytes in memory now (VmRSS), or at most since `forget_peak` (VmHWM)."""
+    [kilobytes] = re.findall(rf"{kind}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(kilobytes) / 1024
 
 
-def main(factor: int) -> None:
-    for work, (base, make) in WORK.items():
+def forget_peak() -> None:
+    """Give unused memory back, which the next work would take instead of new one, and begin a new peak (proc(5))."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def main(factors: list[int]) -> None:
+    for function, (base, make, work) in FUNCTIONS.items():
         child = os.fork()
         if child == 0:
-            n = base * factor
-            MADE.append(make(n))
-            before = peak()
-            work(n)
-            with open(os.environ["PEAKS"], "a", newline="") as file:
-                csv.writer(file).writerow([work.__name__, n, round(peak() - before, 3)])
+            work(make(base))  # what is done once in a process is no part of any size
+            for n in (base * factor for factor in factors):
+                made = make(n)
+                WORK[:] = [partial(work, made)]
+                forget_peak()
+                before = memory("VmRSS")
+                function(n)
+                with open(os.environ["PEAKS"], "a", newline="") as file:
+                    csv.writer(file).writerow([function.__name__, n, round(memory("VmHWM") - before, 3)])
             sys.exit(0)
         if os.waitpid(child, 0)[1]:
-            sys.exit(f"{work.__name__} failed at {factor}")
+            sys.exit(f"{function.__name__} failed")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main([int(word) for word in sys.argv[1:]])

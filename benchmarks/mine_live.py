@@ -46,7 +46,9 @@ from perflaw.special import stdtrit
 from perflaw.store.experiment import open_experiment
 
 TARGETS, POINT = (0.02, 0.05, 0.10), 0.01
-FOUND_S, REST_S, JACKKNIFE = 120.0, 20.0, 20
+FOUND_S, REST_S = 120.0, 20.0
+BLOCKS = 8, 40
+"""Least and most blocks of requests that the error of a loss is known from."""
 CALLEE = "service.Store.rows"
 RIGHT_EDGE = r"service\.(basket\S* -> service\.stock_of|stock_of -> service\.Store\.rows)"
 """The planted query is run where a basket asks for the stock; most other calls that ``stock_of`` makes are as before."""
@@ -162,27 +164,20 @@ def part_beyond(
 ) -> tuple[float, float]:
     """CPU time inside beyond that of the control, as a part of the whole, and its standard error.
 
-    What both services take outside says how much dearer the one is than the other. The error is that of the jackknife over
-    blocks of consecutive requests, as neighbours are alike.
+    What both services take outside says how much dearer the one is than the other. The error is that of this measurement: as
+    blocks of consecutive requests outside differ from that ratio, as long as the times inside. How often probes go in is not
+    drawn again, which would make a cost that few requests bear as uncertain as their number.
     """
-    blocks = np.arange(len(account.moments)) * JACKKNIFE // len(account.moments)
-    sums = [
-        np.bincount(blocks[chosen], costs[chosen], JACKKNIFE)
-        for costs, chosen in (
-            (account.cpu_ns, inside),
-            (account.control_ns, inside),
-            (account.cpu_ns, outside),
-            (account.control_ns, outside),
-            (account.cpu_ns, whole),
-        )
-    ]
-
-    def part(left_out: int) -> float:
-        own, control, own_outside, control_outside, all_ns = (one.sum() - np.r_[one, 0.0][left_out] for one in sums)
-        return float((own - control * own_outside / control_outside) / all_ns)
-
-    others = np.array([part(block) for block in range(JACKKNIFE)])
-    return part(JACKKNIFE), float(others.std() * math.sqrt(JACKKNIFE - 1))
+    ratio = account.cpu_ns[outside].sum() / account.control_ns[outside].sum()
+    beyond = account.cpu_ns - ratio * account.control_ns
+    times = max(int((np.diff(inside.astype(int)) > 0).sum()), 1)
+    count = int(np.clip(outside.sum() * times / inside.sum(), *BLOCKS))
+    residuals = np.bincount(np.arange(outside.sum()) * count // outside.sum(), beyond[outside], count)
+    control_inside, control_outside = account.control_ns[inside].sum(), account.control_ns[outside].sum()
+    variance = residuals.var(ddof=1) * count / control_outside  # for each ns of the control
+    error = math.sqrt(variance * control_inside * (1 + control_inside / control_outside))
+    whole_ns = account.cpu_ns[whole].sum()
+    return float(beyond[inside].sum() / whole_ns), float(error / whole_ns)
 
 
 def probed(journal: list[dict[str, Any]]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 import threading
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -21,50 +22,90 @@ DRAWN_EVERY_S: Final = 0.25
 """Time between two drawings."""
 LEAST_PART: Final = 0.02
 """Part of the work from which the time left is told: of less, the speed is not known."""
+RECENT_S: Final = 15.0
+"""Newest time in which it is measured how much of a CPU this process gets beside others."""
+LEAST_RATE: Final = 0.01
+"""Smallest such share, so that a process that gets nothing for a while still tells a time."""
 STEADY_RUNS: Final = 2
 """Sizes whose run time has been measured, from which that of other sizes is extrapolated."""
 MOST_EXPONENT: Final = 3.0
 """Steepest growth with the size that is assumed of runs not made yet."""
 
 
+def waited_for_cpu() -> float:
+    """Seconds in which this process's main thread was ready to run but had no CPU; 0 where the system does not say."""
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
 class RemainingTime:
     """Estimates the time left from the parts of the work that were told and when.
 
-    The speed is that of the newer half of the time, so that an estimate follows work whose speed changes.
+    The speed is that of the newer half of the time, so that an estimate follows work whose speed changes. Time in which
+    other processes had the CPU is not counted there: how much of it is to be expected is measured by itself, over the
+    newest seconds, because load comes and goes whatever the work does.
     """
 
-    def __init__(self, began: float) -> None:
-        self._times, self._parts = [began], [0.0]
+    def __init__(self, began: float, waited: Callable[[], float] = lambda: 0.0) -> None:
+        """``waited`` gives the seconds that the process has waited for a CPU so far."""
+        self._waited = waited
+        self._samples = deque([(began, waited())])
+        """Times of the newest seconds, and the seconds waited until then."""
+        self._times, self._parts = [self._usable(began)], [0.0]
         self._left: float | None = None
-        """Seconds left, when the work told itself or a part was told last; None: not known yet."""
+        """Usable seconds left when a part was told last, or all seconds where the work told them; None: not known yet."""
+        self._by_work = False
+        """Whether the work told the seconds itself."""
 
     def tell(self, now: float, part: float, left_s: float | None = None) -> None:
         """At ``now`` (in seconds) this part is done, 0 to 1; ``left_s`` where the work itself knows what is left."""
+        usable = self._usable(now)
         if part > self._parts[-1]:
-            self._times.append(now)
+            self._times.append(usable)
             self._parts.append(part)
-        self._left = left_s if left_s is not None else self._by_speed(now)
-        self._told_at = now
+        self._by_work = left_s is not None
+        self._left = left_s if left_s is not None else self._by_speed(usable)
+        self._told_at = now if self._by_work else usable
 
     def seconds(self, now: float) -> float | None:
         """Seconds left at ``now``; None as long as nothing can be said.
 
         Between two parts the time runs down. If the next part is overdue, the estimate grows again with the silence.
         """
+        usable = self._usable(now)
         if self._left is None:
             return None
-        silence = now - self._told_at
+        silence = (now if self._by_work else usable) - self._told_at
         if silence <= self._left or len(self._parts) < 2:
-            return max(self._left - silence, 0.0)
-        return self._by_speed(now)
+            left = max(self._left - silence, 0.0)
+            return left if self._by_work else left / self._rate()
+        overdue = self._by_speed(usable)
+        return None if overdue is None else overdue / self._rate()
 
-    def _by_speed(self, now: float) -> float | None:
+    def _usable(self, now: float) -> float:
+        """``now`` less the time waited for a CPU; remembers both for the newest seconds."""
+        waited = self._waited()
+        self._samples.append((now, waited))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - RECENT_S:
+            self._samples.popleft()
+        return now - waited
+
+    def _rate(self) -> float:
+        """The part of the newest seconds in which the process did not wait for a CPU."""
+        (since, before), (now, waited) = self._samples[0], self._samples[-1]
+        return max(1.0 - (waited - before) / (now - since), LEAST_RATE) if now > since else 1.0
+
+    def _by_speed(self, usable: float) -> float | None:
+        """Usable seconds left, by the speed of the newer half of the usable time."""
         part = self._parts[-1]
         if part < LEAST_PART:
             return None
-        half = bisect_left(self._times, (self._times[0] + now) / 2) - 1
+        half = bisect_left(self._times, (self._times[0] + usable) / 2) - 1
         since = min(max(half, 0), len(self._parts) - 2)  # at least the last part that was told
-        return (1.0 - part) * (now - self._times[since]) / (part - self._parts[since])
+        return (1.0 - part) * (usable - self._times[since]) / (part - self._parts[since])
 
 
 def duration_words(seconds: float) -> str:
@@ -139,7 +180,7 @@ class Work:
         self._began = clock()
         self._told: tuple[float, float | None, str] = (0.0, None, "")
         self._taken: tuple[float, float | None, str] | None = None
-        self._remaining = RemainingTime(self._began)
+        self._remaining = RemainingTime(self._began, waited_for_cpu)
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         if ticking:

@@ -53,6 +53,33 @@ def test_the_estimate_runs_down_between_two_tellings_and_grows_when_one_is_overd
     assert remaining.seconds(40.0) > 20.0
 
 
+def test_the_estimate_follows_a_load_that_changes():
+    """Of 100 s of work, 40 are done alone; then three other processes share the CPU."""
+    waited = 0.0
+    remaining, pairs = RemainingTime(0.0, lambda: waited), []
+    for second in range(1, 280):
+        if second > 40:
+            waited += 0.75
+        remaining.tell(float(second), (second - waited) / 100.0)
+        pairs.append((280.0 - second, remaining.seconds(float(second))))
+    assert [estimate for true, estimate in pairs if true == 240.0] == [pytest.approx(60.0)], "nobody can know yet"
+    later = [estimate / true for true, estimate in pairs if true < 220]
+    assert all(0.9 < ratio < 1.1 for ratio in later), later
+
+
+def test_a_time_that_the_work_told_itself_is_not_stretched_by_the_load():
+    waited = 0.0
+    remaining = RemainingTime(0.0, lambda: waited)
+    waited = 5.0
+    remaining.tell(10.0, 0.5, 20.0)
+    assert remaining.seconds(10.0) == 20.0
+
+
+def test_the_wait_for_a_cpu_is_read_and_only_grows():
+    first = shared.waited_for_cpu()
+    assert 0.0 <= first <= shared.waited_for_cpu()
+
+
 def test_nothing_is_said_before_anything_is_known():
     remaining = RemainingTime(0.0)
     assert remaining.seconds(5.0) is None

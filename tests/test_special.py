@@ -140,6 +140,9 @@ def test_numbers_and_arrays_agree_and_shapes_broadcast():
     assert table.shape == (40, 50)
     one_by_one = [[special.stdtr(df, one) for one in t[0]] for df in degrees[:, 0]]
     np.testing.assert_allclose(table, one_by_one, rtol=1e-12)
+    a, b, p = powers(rng, -2.0, 6.0, 200), powers(rng, -2.0, 6.0, 200), rng.uniform(1e-9, 1.0, 200)
+    one_by_one = [special.betaincinv(*three) for three in zip(a, b, p, strict=True)]
+    np.testing.assert_allclose(special.betaincinv(a, b, p), one_by_one, rtol=1e-11, atol=1e-300)
     assert special.stdtr(5, np.ones((2, 3))).shape == (2, 3)
     assert special.stdtrit(np.ones(0), 0.5).shape == (0,)
     assert isinstance(special.ndtr(1.0), float)

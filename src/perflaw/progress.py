@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import Final
 
@@ -35,8 +36,7 @@ MOST_EXPONENT: Final = 3.0
 def waited_for_cpu() -> float:
     """Seconds in which this process's main thread was ready to run but had no CPU; 0 where the system does not say."""
     try:
-        with open("/proc/self/schedstat", encoding="ascii") as file:
-            return int(file.read().split()[1]) / 1e9
+        return int(Path("/proc/self/schedstat").read_text(encoding="ascii").split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
 

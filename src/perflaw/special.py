@@ -225,6 +225,40 @@ def _logit_of(a: float, b: float, lower: float, upper: float) -> float:
     return u
 
 
+def _logits_of(a: Array, b: Array, lower: Array, upper: Array) -> Array:
+    """:func:`_logit_of` of arrays (n,), by the same steps; those that have ended are left out of the next ones."""
+    swapped = upper < lower
+    a, b, log_p = np.where(swapped, b, a), np.where(swapped, a, b), np.log(np.where(swapped, upper, lower))
+    z = np.sqrt(-2.0 * log_p)
+    z = (2.30753 + 0.27061 * z) / (1.0 + z * (0.99229 + 0.04481 * z)) - z
+    u = np.log(a / b) + z * np.sqrt(1.0 / a + 1.0 / b)
+    least, most, before = np.full(u.size, -np.inf), np.full(u.size, np.inf), np.full(u.size, np.inf)
+    left = np.arange(u.size)
+    for _ in range(200):
+        of_a, of_b, at = a[left], b[left], u[left]
+        held = np.clip(at, -700.0, 700.0)  # beyond that, the tails are powers of x and y
+        x, y = 1.0 / (1.0 + np.exp(-held)), 1.0 / (1.0 + np.exp(held))
+        beyond, log_factor, remainder = _parts(_Arrays, of_a, of_b, x, y)
+        log_factor = log_factor + np.where(at < 0.0, of_a, -of_b) * (at - held)
+        log_tail = log_factor + np.log(remainder)
+        log_tail = np.where(beyond, np.log1p(-np.minimum(np.exp(log_tail), 1.0 - 1e-16)), log_tail)
+        inverse_slope = np.where(beyond, np.exp(np.minimum(log_tail - log_factor, 700.0)), remainder)
+        error = log_tail - log_p[left]
+        least[left], most[left] = np.where(error < 0.0, at, least[left]), np.where(error < 0.0, most[left], at)
+        curving = 1.0 - 0.5 * error * ((of_a * y - of_b * x) * inverse_slope - 1.0)
+        following = at - error * inverse_slope / np.clip(curving, 0.5, 2.0)
+        ended = np.abs(error) < 1e-5  # the next one is below rounding
+        low, high = least[left], most[left]
+        poor = ~((low < following) & (following < high)) | (np.abs(error) > 0.5 * before[left])
+        halved = poor & ~ended & (high - low < np.inf)
+        u[left] = np.where(halved, 0.5 * (low + high), following)
+        before[left] = np.abs(error)
+        left = left[~ended]
+        if not left.size:
+            break
+    return np.where(swapped, -u, u)
+
+
 # ---- Functions of numbers and arrays.
 
 _FEW: Final = 30
@@ -272,7 +306,10 @@ def _betainc(m: Any, a: Real, b: Real, x: Real) -> Real:
     return _tails(m, a, b, x, 1.0 - x)[0]
 
 
-def _betaincinv(m: Any, a: float, b: float, p: float) -> float:
+def _betaincinv(m: Any, a: Real, b: Real, p: Real) -> Real:
+    if m is _Arrays:
+        logits = _logits_of(a, b, p, 1.0 - p)
+        return np.where(logits > -700.0, 1.0 / (1.0 + np.exp(-logits)), np.exp(logits))
     u = _logit_of(a, b, p, 1.0 - p)
     return 1.0 / (1.0 + math.exp(-u)) if u > -700.0 else math.exp(u)
 
@@ -332,7 +369,6 @@ betaincinv = _function(
     _betaincinv,
     lambda a, b, p: _finite(a, b) & (p > 0.0) & (p < 1.0),
     lambda a, b, p: np.where(_finite(a, b) & ((p == 0) | (p == 1)), p, np.nan),
-    vectorised=False,
 )
 fdtrc = _function(
     _fdtrc,

@@ -5,13 +5,16 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from html import escape
+from types import SimpleNamespace
 
 import pytest
 
 import perflaw
+from perflaw.api.answers import Answer
 from perflaw.errors import PerflawError, StoreError, UsageError
 from perflaw.notices import PerflawWarning
 from perflaw.types.documents import dumps
+from perflaw.types.recordings import Component
 
 
 @pytest.fixture
@@ -65,6 +68,28 @@ def test_a_notebook_shows_what_is_predicted_and_what_an_experiment_holds(here):
     assert explained._repr_html_() == f"<pre>{escape(repr(explained))}</pre>", "not the table of all patterns"
 
 
+def test_a_notebook_shows_a_noun_alone_by_its_row_and_picture(monkeypatch):
+    import IPython
+    from IPython.core.formatters import HTMLFormatter
+
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": HTMLFormatter()}))
+    nouns = [Component("first"), Component("second")]
+    picture = SimpleNamespace(_repr_svg_=lambda: "<svg/>")
+    answer = Answer(nouns, {}, "", ["name"], [["<1>"], ["<2>"]], lambda place: picture)
+    assert answer[1] is nouns[1], "without IPython"
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    show = shell.display_formatter.formatters["text/html"]
+    assert show(nouns[1]) is None
+    assert answer[-1] is nouns[1]
+    assert "<td>&lt;2&gt;</td>" in show(nouns[1])
+    assert show(nouns[1]).endswith("<svg/>")
+    assert show(Component("second")) is None, "equal, but of no answer"
+    assert list(answer) == nouns
+    assert "&lt;1&gt;" in show(nouns[0])
+    with pytest.raises(IndexError):
+        answer[2]
+
+
 def test_tables_have_a_row_for_each_run_function_and_invocation(here):
     one = perflaw.load()
     runs = one.runs
@@ -104,6 +129,7 @@ def test_remarks_are_warnings(here, monkeypatch):
 
 RECORDED = """
 import perflaw
+from perflaw.api.answers import Answer
 from perflaw.errors import UsageError
 
 

@@ -12,7 +12,7 @@ from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.explain import _driver_by_law
 from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.parts import parts_of
-from perflaw.learn.variance.tail import CostDistribution, cost_distribution, exceeded_deadline, missed_deadline
+from perflaw.learn.variance.tail import CostDistribution, cost_distribution, exceeded_deadline, missed_deadlines
 from perflaw.learn.variance.tree import Options, Tree
 from perflaw.types import CPU, EVENTS
 from perflaw.types.call_trees import OTHER, PairMoments, log_bucket
@@ -114,7 +114,7 @@ def test_deadlines_at_a_value_that_many_calls_share():
     x = np.sort(np.where(np.arange(4000) % 200 == 0, 3623.0, 23.0))
     seen = CostDistribution(x, np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
     sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
-    observed = [missed_deadline(each, sums, seen).observed for each in (22.9, 23, 100, 3622, 3623)]
+    observed = [one.observed for one in missed_deadlines((22.9, 23, 100, 3622, 3623), sums, seen)]
     assert observed == pytest.approx([1, 0.005, 0.005, 0.005, 0])
     bounds = [exceeded_deadline(p, sums, seen) for p in (0.004, 0.006, 0.01)]
     assert [(one.observed, one.high) for one in bounds] == [(3623, 3623), (23, 3623), (23, 23)]
@@ -168,7 +168,7 @@ def test_deadlines_of_a_known_distribution():
     x.sort()
     seen = CostDistribution(x, np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
     sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
-    found = missed_deadline(3e6, sums, seen)
+    [found] = missed_deadlines([3e6], sums, seen)
     assert found.low < np.exp(-3) < found.high
     assert found.low < found.observed < found.high
     assert found.chebyshev == pytest.approx(0.25, abs=0.02)
@@ -187,7 +187,7 @@ def test_few_calls_bound_no_rare_deadline():
     limit = exceeded_deadline(0.01, sums, seen)
     assert limit.observed is None
     assert limit.high is None
-    found = missed_deadline(100, sums, seen)
+    [found] = missed_deadlines([100], sums, seen)
     assert (found.observed, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 30))
 

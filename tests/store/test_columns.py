@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from perflaw.errors import StoreError
 from perflaw.store import tables
-from perflaw.store.columns import Column, group_sums, grouped, wide
+from perflaw.store.columns import Column, coded_texts, group_sums, grouped, wide
 from perflaw.store.schema import table_of
 from perflaw.store.tables import read_each, read_table, write_tables
 from tests.conftest import examples
@@ -62,3 +62,27 @@ def test_tables_that_are_read_together_are_those_that_are_read_alone(tmp_path, m
     assert [list(next(reading)) for _ in range(4)] == alone[:4]
     with pytest.raises(StoreError, match=r"4/component_costs.parquet: cannot be read"):
         next(reading)
+
+
+def test_texts_are_coded_by_the_file_as_they_are_one_by_one(tmp_path, monkeypatch):
+    """Null, empty, quoted and accented texts, a column of one text, one of many texts, and several files at once."""
+    features = ["a", None, "it's", "", "é", '"b"', "a", None, "{'n': 1}"]
+    folders = []
+    for number in range(2):
+        rows = [(f"run {number}", place, name, float(place), f"text {place}") for place, name in enumerate(features)]
+        folders.append(tmp_path / str(number))
+        folders[-1].mkdir()
+        tables.write_tables(folders[-1], {"features": table_of("features", rows)})
+    plain = [tables.read_table(folder, "features") for folder in folders]
+    monkeypatch.setattr(tables, "LARGE", 0)
+    monkeypatch.setattr(tables, "MAX_WORDS", len(features) - 1)
+    seen = []
+    monkeypatch.setattr(tables, "coded_texts", lambda *of: seen.append(of) or coded_texts(*of))
+    for one, expected in zip(
+        [*tables.read_each(folders, "features"), *(tables.read_table(folder, "features") for folder in folders)],
+        plain * 2,
+        strict=True,
+    ):
+        assert list(one) == list(expected)
+        assert one.columns["feature"].words == expected.columns["feature"].words
+    assert len(seen) == 8, "two of three columns; the third has more texts than are coded"

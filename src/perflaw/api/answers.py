@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from perflaw.api.notebook import show_alone
 from perflaw.types.documents import Document
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Answer(Sequence[T], Generic[T]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[T]: ...
     def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, int):
+            show_alone(self, range(len(self.nouns))[place])
         return self.nouns[place]
 
     def __repr__(self) -> str:

@@ -138,6 +138,28 @@ def texts(values: Sequence[str | None]) -> Column:
     return Column(np.fromiter(map(places.__getitem__, values), np.int32, len(values)), words=words)
 
 
+def coded_texts(codes: Array, words: Sequence[str]) -> Column:
+    """Texts as a column like that of :func:`texts`, given by their places in some words; masked ones are null.
+
+    Words that do not occur are left out, the others are in the order in which they occur first.
+
+    >>> column = coded_texts(np.ma.masked_array([2, 0, 2, 1], [False, False, False, True]), ["a", "b", "c"])
+    >>> column.words, column.array().tolist()
+    (('c', 'a'), [0, 1, 0, -1])
+    """
+    null = np.ma.getmaskarray(codes) if isinstance(codes, np.ma.MaskedArray) else np.zeros(len(codes), dtype=bool)
+    values = np.where(null, len(words), np.ma.getdata(codes).astype(np.int32))
+    first = np.full(len(words) + 1, len(values))
+    first[values[::-1]] = np.arange(len(values))[
+        ::-1
+    ]  # of equal places the last assignment counts, that of the first row
+    order = np.argsort(first[:-1], kind="stable")
+    order = order[first[order] < len(values)]
+    numbers = np.full(len(words) + 1, -1, dtype=np.int32)
+    numbers[order] = np.arange(len(order))
+    return Column(numbers[values], words=tuple(words[place] for place in order.tolist()))
+
+
 def vocabulary(columns: Sequence[Column]) -> tuple[str, ...]:
     """All texts of these columns, sorted, so that codes are in the order of the texts."""
     return tuple(sorted({word for column in columns for word in column.words or ()}))

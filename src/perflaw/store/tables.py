@@ -16,7 +16,7 @@ import numpy as np
 
 from perflaw.errors import StoreError
 from perflaw.store.checksums import verify
-from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, texts
+from perflaw.store.columns import NULL, WIDE, Array, Column, Table, Tables, coded_texts, texts
 from perflaw.store.schema import ADDED_SINCE, COLUMNS, REAL, SCHEMA, SUM, TEXT, table_of
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ _FORM: Final = "FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false"
 """Of a table's file, which is open when DuckDB writes it. A recording is not there before its manifest is."""
 MAX_FILES, MAX_TOGETHER = 64, 1 << 20
 """Files, and their bytes, that are read by one query."""
+LARGE, MAX_WORDS = 1 << 16, 4096
+"""Bytes of files from which on DuckDB codes their texts, and the most distinct texts of a column for which it does.
+
+It makes a Python text of each value otherwise, which takes three times as long as reading all else.
+"""
+Words = Mapping[str, tuple[str, ...]]
+"""Column → the texts that its codes stand for."""
 
 
 @cache
@@ -155,7 +162,8 @@ def read_table(folder: Path, name: str, columns: Sequence[str] = ()) -> Table:
     """One table, or some of its columns; StoreError where the file is missing or damaged."""
     kinds = {column: SCHEMA[name][column] for column in columns or SCHEMA[name]}
     path = folder / f"{name}.parquet"
-    return _table(path, read_arrays(path, _expressions(kinds)), kinds)
+    words = _words([path], kinds)
+    return _table(path, read_arrays(path, _expressions(kinds, words)), kinds, words)
 
 
 def read_each(folders: Sequence[Path], name: str, columns: Sequence[str] = ()) -> Iterator[Table]:
@@ -173,11 +181,12 @@ def read_each(folders: Sequence[Path], name: str, columns: Sequence[str] = ()) -
                 break
             count += 1
         some, waiting = waiting[: max(count, 1)], waiting[max(count, 1) :]
-        parts = _read_together(some, _expressions(kinds)) if len(some) > 1 else None
+        words = _words(some, kinds)
+        parts = _read_together(some, _expressions(kinds, words)) if len(some) > 1 else None
         # Files that cannot be read together are read one by one, which tells the one that is damaged.
-        each = parts or (read_arrays(path, _expressions(kinds)) for path in some)
+        each = parts or (read_arrays(path, _expressions(kinds, words)) for path in some)
         for path, arrays in zip(some, each, strict=True):
-            yield _table(path, arrays, kinds)
+            yield _table(path, arrays, kinds, words)
 
 
 def _read_together(paths: Sequence[Path], expressions: str) -> list[dict[str, Any]] | None:
@@ -199,20 +208,48 @@ def _read_together(paths: Sequence[Path], expressions: str) -> list[dict[str, An
     ]
 
 
-def _expressions(kinds: Mapping[str, str]) -> str:
-    """SQL for columns: a sum is read as its two halves."""
+def _words(paths: Sequence[Path], kinds: Mapping[str, str]) -> Words:
+    """The distinct texts of columns with many rows and few texts; of others, and of files that cannot be read, nothing."""
+    columns = [column for column, kind in kinds.items() if kind == TEXT]
+    if not columns or sum(path.stat().st_size for path in paths if path.is_file()) < LARGE:
+        return {}
+    for path in paths:
+        if path.is_file():
+            verify(path)
+    lists = ", ".join(f'list(DISTINCT "{column}") AS "{column}"' for column in columns)
+    files = ", ".join(f"'{escaped(path)}'" for path in paths)
+    try:
+        found = connect().execute(f"SELECT {lists} FROM read_parquet([{files}])").fetchone()
+    except (engine().Error, UnicodeDecodeError):  # whoever reads the columns reports the file that fails
+        return {}
+    words = {
+        column: tuple(word for word in of_one or () if word is not None)
+        for column, of_one in zip(columns, found or (), strict=False)
+    }
+    return {
+        column: of_one
+        for column, of_one in words.items()
+        if 0 < len(of_one) <= MAX_WORDS and all(isinstance(word, str) and "\0" not in word for word in of_one)
+    }
+
+
+def _expressions(kinds: Mapping[str, str], words: Words) -> str:
+    """SQL for columns: a sum is read as its two halves, a text whose words are known as the number of its word."""
     expressions = []
     for column, kind in kinds.items():
         if kind == SUM:
             whole = f'CAST("{column}" AS HUGEINT)'
             expressions.append(f'CAST({whole} & {(1 << 64) - 1} AS UBIGINT) AS "{column}.low"')
             expressions.append(f'CAST({whole} >> 64 AS BIGINT) AS "{column}.high"')
+        elif column in words:
+            known = ", ".join("'" + word.replace("'", "''") + "'" for word in words[column])
+            expressions.append(f'enum_code(CAST("{column}" AS ENUM({known}))) AS "{column}"')
         else:
             expressions.append(f'"{column}" AS "{column}"')  # DuckDB finds "File" too, and calls it that
     return ", ".join(expressions)
 
 
-def _table(path: Path, arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> Table:
+def _table(path: Path, arrays: Mapping[str, Any], kinds: Mapping[str, str], words: Words) -> Table:
     """Columns as they are read, as a table; StoreError where the file has another type of column than the schema."""
     table = {}
     for column, kind in kinds.items():
@@ -222,6 +259,9 @@ def _table(path: Path, arrays: Mapping[str, Any], kinds: Mapping[str, str]) -> T
             table[column] = Column(sums)
             continue
         values = arrays[column]
+        if column in words:
+            table[column] = coded_texts(values, words[column])
+            continue
         if kind == TEXT:
             column_of_texts = _texts(values)
             if column_of_texts is None:

@@ -26,7 +26,7 @@ from perflaw.learn.variance.parts import (
     stats_by_metric,
 )
 from perflaw.learn.variance.patterns import underliers
-from perflaw.learn.variance.tail import budget, cost_distribution, exceeded_deadline, missed_deadline
+from perflaw.learn.variance.tail import budget, cost_distribution, exceeded_deadline, missed_deadlines
 from perflaw.learn.variance.tree import Options, Tree, is_high, tracing_hides
 from perflaw.types.laws import Law
 from perflaw.types.variance import Block, Callee, Context, Driver, Exemplar, Explanation, Part, Relation, Source
@@ -81,7 +81,7 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         budget(tree, parts, sampled, sources),
         tuple(contexts),
         _exemplars(tree, component, sampled),
-        tuple(missed_deadline(each, measured, costs) for each in deadlines) if costs else (),
+        missed_deadlines(deadlines, measured, costs) if costs and deadlines else (),
         tuple(exceeded_deadline(each, measured, costs) for each in options.probabilities) if costs else (),
         latency=latency[0] if latency else None,
         tracing_ns=tracing_hides(tree, heads, total, options),

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from perflaw.confidence import HIGH, LOW, normal_quantile
 from perflaw.learn.variance.moments import Floats, Stats, bucket_middle, quantile, quantile_place
@@ -228,36 +228,45 @@ def cost_distribution(tree: Tree, heads: Sequence[int]) -> CostDistribution | No
     return CostDistribution(values[order], weights[order], np.concatenate([buckets, unsampled])[order])
 
 
-def missed_deadline(deadline: float, stats: Stats, costs: CostDistribution) -> Deadline:
-    """P(cost > deadline), with its interval by Clopper and Pearson."""
-    t = (deadline - stats.mean) / stats.sigma if stats.sigma else np.inf * (deadline - stats.mean)
-    chebyshev = min(1.0, 1 / (t * t)) if t > 0 else 1.0
-    above = costs.values > deadline
+def missed_deadlines(deadlines: Sequence[float], stats: Stats, costs: CostDistribution) -> tuple[Deadline, ...]:
+    """P(cost > deadline) for each deadline, with its interval by Clopper and Pearson."""
+    at = np.asarray(deadlines, dtype=np.float64)
+    above = costs.values > at[:, None]
     total = float(costs.weight.sum())
-    share = float(costs.weight[above].sum()) / total
+    share = above @ costs.weight / total
     # Invocations in the deadline's own bucket were sampled, the others counted.
-    mine = costs.bucket == log_bucket(max(int(deadline), 0))
-    least = most = float(costs.weight[above & ~mine].sum())
-    samples, invocations = int(mine.sum()), float(costs.weight[mine].sum())
-    if not samples or invocations <= samples:
-        least = most = least + float(costs.weight[above & mine].sum())
-    else:
-        hits = float((above & mine).sum())
-        least, most = (
-            least + _lower_limit(hits, samples) * invocations,
-            most + _upper_limit(hits, samples) * invocations,
-        )
-    return Deadline(deadline, chebyshev, share, _lower_limit(least, total), _upper_limit(most, total))
+    own = np.array([log_bucket(max(int(each), 0)) for each in deadlines], dtype=np.float64)
+    mine = costs.bucket == own[:, None]
+    samples, invocations = mine.sum(axis=1), mine @ costs.weight
+    counted = (above & ~mine) @ costs.weight
+    hits = (above & mine).sum(axis=1)
+    lower, upper = clopper_pearson(hits, hits, samples)
+    whole = (samples == 0) | (invocations <= samples)
+    exact = (above & mine) @ costs.weight
+    least = counted + np.where(whole, exact, lower * invocations)
+    most = counted + np.where(whole, exact, upper * invocations)
+    low, high = clopper_pearson(least, most, np.full(at.size, total))
+    result = []
+    for place, deadline in enumerate(deadlines):
+        t = (deadline - stats.mean) / stats.sigma if stats.sigma else np.inf * (deadline - stats.mean)
+        chebyshev = min(1.0, 1 / (t * t)) if t > 0 else 1.0
+        result.append(Deadline(deadline, chebyshev, float(share[place]), float(low[place]), float(high[place])))
+    return tuple(result)
 
 
-def _lower_limit(hits: float, trials: float) -> float:
-    """The lower limit of Clopper and Pearson's interval of a probability."""
-    return float(betaincinv(hits, trials - hits + 1, LOW)) if hits > 0 else 0.0
-
-
-def _upper_limit(hits: float, trials: float) -> float:
-    """The upper limit of Clopper and Pearson's interval of a probability."""
-    return float(betaincinv(hits + 1, trials - hits, HIGH)) if hits < trials else 1.0
+def clopper_pearson(least: ArrayLike, most: ArrayLike, trials: ArrayLike) -> tuple[Floats, Floats]:
+    """Limits (k,) of Clopper and Pearson's intervals of probabilities: the lower of ``least`` hits, the upper of ``most``."""
+    least, most, trials = (np.asarray(one, dtype=np.float64) for one in (least, most, trials))
+    low, high = np.zeros(least.size), np.ones(most.size)
+    some, missing = np.flatnonzero(least > 0), np.flatnonzero(most < trials)
+    # One call for both, because on few numbers it takes as long as on many.
+    limits = betaincinv(
+        np.concatenate([least[some], most[missing] + 1]),
+        np.concatenate([trials[some] - least[some] + 1, trials[missing] - most[missing]]),
+        np.concatenate([np.full(some.size, LOW), np.full(missing.size, HIGH)]),
+    )
+    low[some], high[missing] = limits[: some.size], limits[some.size :]
+    return low, high
 
 
 def exceeded_deadline(probability: float, stats: Stats, costs: CostDistribution) -> Bound:

@@ -67,15 +67,20 @@ class IdleWaits:
         >>> waits = IdleWaits()
         >>> for stack in [("run", "turn", "page")] * 400 + [("run", "turn", "page", "query")] * 60:
         ...     waits.add_running(stack)
+        >>> for _ in range(30):
+        ...     waits.add_running(("page", "query"))  # it changed while it was read
         >>> for stack in [("run", "turn", "select"), ("run", "turn", "page", "communicate")] * 30:
         ...     waits.add_asleep()
         ...     waits.add_sleeping(stack, is_wait=True)
         >>> sorted(waits.functions())
         ['run', 'select', 'turn']
         """
-        looks = self._looks.total()
         found: set[str] = set()
-        for stack in self._waits if looks >= LEAST_LOOKS else ():
+        for stack in self._waits:
+            # A stack that changes while it is read lacks its outermost functions, and says nothing of what is always there.
+            looks = sum(count for one, count in self._looks.items() if one[:1] == stack[:1])
+            if looks < LEAST_LOOKS:
+                continue
             outer = stack[:-1]
             within = sum(count for one, count in self._looks.items() if one[: len(outer)] == outer)
             if within >= ALWAYS * looks:

@@ -54,6 +54,8 @@ LEAST_WORK: Final = 50
 """Units of work that a time needs to be compared."""
 MOST_WINDOWS: Final = 1000
 """Windows that are kept."""
+_CPU_CLOCK: Final = 2
+"""What makes the id of a process's CPU clock of the process's id (``clock_getcpuclockid``)."""
 MOST_PROBED: Final = 1000
 """Times with probes whose cost is found again as more is known; what older ones cost stays as it was found last."""
 
@@ -63,7 +65,7 @@ class WorkCounters:
     """Counters of a process at one moment."""
 
     cpu_ns: int
-    """CPU time of its threads."""
+    """Its CPU time, with that of threads that have ended, as the one that loads the tracer has."""
     work: Mapping[str, int]
     """Units of work, each counted in another way."""
 
@@ -75,9 +77,10 @@ def work_counters(pid: int) -> WorkCounters:
     and then vary more, so that another counter is used.
     """
     cpu_ns = switches = 0
+    with suppress(OSError):  # the process has ended
+        cpu_ns = time.clock_gettime_ns(~pid << 3 | _CPU_CLOCK)
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with suppress(OSError, ValueError, IndexError):  # the thread has ended
-            cpu_ns += int((task / "schedstat").read_text().split()[0])
             for line in (task / "status").read_text().splitlines():
                 if line.startswith("voluntary_ctxt_switches:"):
                     switches += int(line.split()[1])

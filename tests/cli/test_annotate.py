@@ -84,6 +84,7 @@ def test_ranked_by_share_and_by_prediction(perflaw, known):
     assert low <= 4 * 3 * 1e12 <= high
 
 
+@pytest.mark.slow
 def test_the_same_recordings_give_the_same_bytes(perflaw, known):
     assert perflaw("annotate", "--json").stdout == perflaw("annotate", "--json").stdout
 

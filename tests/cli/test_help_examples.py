@@ -26,8 +26,8 @@ PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 IN_PROCESSES = ("record", "attach", "mine", "agent", "check", "controller", "stub", "collector", "probes", "show",
                 "serve")  # fmt: skip
 """Verbs whose examples start or watch programs, or join several commands; they take seconds."""
-DEAR = ("import", "report")
-"""Verbs whose examples take ten seconds; pages of the documentation run them, too."""
+DEAR = ("diff", "explore", "import", "pull", "push", "report", "variance")
+"""Verbs whose examples take two to ten seconds; pages of the documentation run them, too."""
 SERVES = re.compile(r"agent --listen|collector --listen|controller serve|perflaw serve")
 ENDLESS = re.compile(r"--watch|probes watch|--attach|perflaw attach")
 NEED_A_PROCESS = ("attach", "mine", "check", "controller", "stub", "probes", "collector")

@@ -48,6 +48,7 @@ def refused(folder, verb, *arguments):
     return str(error.value)
 
 
+@pytest.mark.slow
 def test_groups_are_told_with_their_edge(folder):
     text = run(folder, mine, "load")
     assert "e1  lookups.search -> lookups.load" in text

@@ -120,6 +120,7 @@ def load(port: int) -> Iterator[None]:
 ITEMS = "service.total.items.len"
 
 
+@pytest.mark.slow
 def test_requests_of_a_running_service_are_observations(perflaw: Run, tmp_path: Path) -> None:
     with service(tmp_path) as (program, port), load(port):
         said = perflaw("attach", program.pid, "--per", "order", "--seconds", "3").stderr

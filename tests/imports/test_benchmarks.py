@@ -161,6 +161,7 @@ def test_samples_of_asv_share_a_run(asv_file):
     assert (one.response > 1).all()
 
 
+@pytest.mark.slow
 def test_asv_without_its_list_of_benchmarks(asv_file, tmp_path):
     (tmp_path / "copy.json").write_text(asv_file.read_text())
     found = by_name(tmp_path / "copy.json")
@@ -286,6 +287,7 @@ def test_a_trace_is_sent_to_import():
         read_benchmarks(ForeignFile(Path("t.json"), b'{"traceEvents": []}'))
 
 
+@pytest.mark.slow
 def test_fit_from_the_command_line(perflaw, pytest_file, asv_file):
     gold = GOLD / "google_benchmark.json"
     done = perflaw("fit", gold, "--at", "n=1e6", "--json")

@@ -98,6 +98,7 @@ def test_pytest_starts_once(suite):
     assert (suite / "starts").read_text().split() == ["start"]
 
 
+@pytest.mark.slow
 def test_where_the_native_tracer_cannot_be_had_another_process_is_recorded(suite, perflaw, monkeypatch):
     monkeypatch.setenv("CC", "/nothing")
     monkeypatch.setenv("XDG_CACHE_HOME", str(suite / "cache"))
@@ -137,6 +138,7 @@ def test_a_later_run_that_fails_is_shown(suite):
     assert "1 failed" in done.stderr
 
 
+@pytest.mark.slow
 def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
     done = run_pytest(suite, "-p", "xdist.plugin", "--perflaw", "-n", "2")
     assert "6 passed" in done.stdout

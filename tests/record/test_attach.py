@@ -365,6 +365,7 @@ def paths(recording: Recording) -> list[tuple[str, ...]]:
     return list(found.values())
 
 
+@pytest.mark.slow
 def test_a_program_that_listens_needs_not_be_stopped(perflaw: Run, tmp_path: Path) -> None:
     with running(tmp_path, f"import perflaw\nperflaw.listen()\n{FORKING}") as program:
         for _ in range(2):

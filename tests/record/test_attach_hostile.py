@@ -144,6 +144,7 @@ def test_a_service_that_lets_no_memory_become_code_is_recorded(confined: Path, t
         assert calls(recording)["leaf"] > 0
 
 
+@pytest.mark.slow
 def test_a_second_recorder_says_that_another_one_is_there(confined: Path, tmp_path: Path) -> None:
     with running(confined) as process:
         with attached(process, tmp_path) as recorder:

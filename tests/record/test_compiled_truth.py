@@ -61,12 +61,14 @@ def told(laws: dict[str, list[dict]]) -> Scopes:
     }
 
 
+@pytest.mark.slow
 def test_families_features_and_conditions(truth: tuple[Recorded, Recorded]) -> None:
     (laws, _), (doubled, _) = truth
     assert told(laws) == SCOPES
     assert told(doubled) == SCOPES
 
 
+@pytest.mark.slow
 def test_laws_explain_what_is_recorded_otherwise(truth: tuple[Recorded, Recorded]) -> None:
     """Other seeds and doubled instrumentation, both ways."""
     (laws, evidence), (doubled, others) = truth
@@ -77,6 +79,7 @@ def test_laws_explain_what_is_recorded_otherwise(truth: tuple[Recorded, Recorded
             assert covered == 1.0, name
 
 
+@pytest.mark.slow
 def test_mixtures(truth: tuple[Recorded, Recorded]) -> None:
     for laws, _ in truth:
         modes = [round(scope["law"]["coefficient"] / 1000) for scope in laws["three_modes"]]

@@ -11,6 +11,7 @@ def kills(benchmark_module):
     return benchmark_module("kills")
 
 
+@pytest.mark.slow
 def test_every_call_that_ended_is_there(kills, tmp_path):
     chance = random.Random(tmp_path.name)
     for number in range(5):

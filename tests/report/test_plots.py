@@ -78,6 +78,7 @@ DECODE = """async (url) => {
 """Size of a PNG, in how many columns its title has dark dots, and the background beside it."""
 
 
+@pytest.mark.slow
 def test_a_browser_shows_all_files(drawn: dict[str, NamedPlot], tmp_path: Path, browser: Browser) -> None:
     some = [one for place, one in enumerate(drawn.values()) if place % 6 == 0]
     write_plots(tmp_path, some, "app.py – plots")
@@ -99,6 +100,7 @@ def test_a_browser_shows_all_files(drawn: dict[str, NamedPlot], tmp_path: Path, 
     tab.close()
 
 
+@pytest.mark.slow
 def test_what_was_written_is_told_by_subject(drawn: dict[str, NamedPlot]) -> None:
     text = plots_text(list(drawn.values()), "plots")
     assert text.startswith(f"wrote {len(drawn)} plots to plots")

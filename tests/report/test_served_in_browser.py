@@ -12,7 +12,8 @@ from perflaw.mine.journal import Journal
 from perflaw.store.checks import keep_check
 from perflaw.store.experiment import open_experiment
 from tests.cli.test_serve import COMMAND, RECORD, damage, serving
-from tests.conftest import run_perflaw
+from tests.conftest import run_perflaw, started_perflaw
+from tests.explore.tiny import ONE_SHOT, write
 
 PATIENCE_MS = 60_000
 VERDICTS = [{"verdict": "violated", "component": "app.f"}, {"verdict": "holds", "component": "app.g"}]
@@ -106,6 +107,54 @@ def test_decisions_of_mining_are_shown_before_anything_is_recorded(browser: Brow
             tab.screenshot(path=tmp_path / f"{scheme}.png")
             tab.close()
     journal.close()
+    assert problems == []
+
+
+SHOP = """
+import time
+
+def price(n):
+    return sum(number * number for number in range(n))
+
+def serve(number):
+    return price(200) if number % 5 else price(2000)
+
+number, end = 0, time.monotonic() + 30
+while time.monotonic() < end:
+    serve(number := number + 1)
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_is_mined_and_a_study_are_followed_while_they_go_on(browser: Browser, tmp_path: Path) -> None:
+    """Rows and pages change by themselves, from the first decision and trial to the last."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    write(tmp_path, ONE_SHOT + "policy: random\ntrials: 9\n")
+    mine = ("mine", "-e", "live", "--budget", "50%", "--", "shop.py")
+    problems: list[str] = []
+    with serving(tmp_path) as server, started_perflaw(tmp_path, *mine) as loop:
+        index, tab = browser.new_page(), browser.new_page(viewport={"width": 360, "height": 800})
+        for one in (index, tab):
+            one.set_default_timeout(PATIENCE_MS)
+            one.on("pageerror", lambda error: problems.append(str(error)))
+            one.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+        index.goto(server.address)
+        expect(index.locator("tr[data-experiment=live]")).to_contain_text("mining", timeout=PATIENCE_MS)
+        tab.goto(f"{server.address}/experiments/live")
+        expect(tab.locator("#decisions")).to_contain_text("shop.", timeout=PATIENCE_MS)
+        with started_perflaw(tmp_path, "explore", "study.yaml", "-e", "study") as study:
+            expect(index.locator("tr[data-experiment=study]")).to_contain_text("exploring", timeout=PATIENCE_MS)
+            _, told = study.communicate(timeout=120)
+            assert study.returncode == 0, told
+        expect(index.locator("tr[data-experiment=study]")).to_contain_text("9 trials", timeout=PATIENCE_MS)
+        _, told = loop.communicate(timeout=120)
+        assert loop.returncode == 0, told
+        expect(index.locator("tr[data-experiment=live]")).not_to_contain_text("mining,", timeout=PATIENCE_MS)
+        expect(tab.locator("body")).to_contain_text("shop.price", timeout=PATIENCE_MS)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 360
+        assert found(tab) == []
+        tab.screenshot(path=tmp_path / "mined.png")
+        index.screenshot(path=tmp_path / "index.png")
     assert problems == []
 
 

@@ -194,6 +194,7 @@ def test_an_address_with_many_strangers_makes_no_other_address_wait(secrets):
         connection.close()
 
 
+@pytest.mark.slow
 def test_a_crowd_of_strangers_is_turned_away_and_the_next_comes_in(listener, secrets, plain):
     crowd = [plain() for _ in range(4 * GREETERS)]
     assert all(ended(stranger) for stranger in crowd)

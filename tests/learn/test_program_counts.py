@@ -123,7 +123,7 @@ def test_a_polynomial_that_hits_a_few_counts_by_chance_is_not_told_as_exact(coun
 
 
 def test_a_further_term_that_the_counts_do_not_show_widens_nothing():
-    """Calls of patterns of Python-Markdown: half a percent of them that may grow as n^3 is as many again at 30,000."""
+    """Calls of patterns of Python-Markdown: half a percent of them, if it grows as n^3, is half as many again at 30,000."""
     n = np.repeat([100.0, 250, 600, 1500, 3000], 2)
     [law], _ = learn_counts(np.repeat([1203.0, 3077, 6992, 16400, 32243], 2)[:, None], {"n": n})
     assert law.spread({"n": 30000.0}) < 0.2

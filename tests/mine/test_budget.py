@@ -270,7 +270,7 @@ def test_the_kernel_counts_the_work_of_a_process():
 
 
 def test_cpu_time_of_threads_that_have_ended_counts():
-    """The thread that loads the tracer has ended when its cost is asked for: 2.7 % were told where 18 % were taken."""
+    """The thread that loads the tracer has ended when its cost is asked for."""
     before = module.work_counters(os.getpid()).cpu_ns
 
     def burn():

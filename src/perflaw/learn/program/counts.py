@@ -39,7 +39,7 @@ With it, and what the largest size changed, 90 % of the 95 % intervals of such l
 MOST_DRIFT: Final = 0.25
 """The same at most, where the largest size was foretold without it: laws that differ by more fit fewer sizes equally well.
 
-Of 83 columns of calls with a wider interval than this gives them, 82 are held by it (benchmarks/counts_ahead.py)."""
+As many intervals hold with it as without in the programs of benchmarks/counts_ahead.py."""
 _STANDARD_ERRORS: Final = 1.96 if LEVEL == 0.95 else 2.0
 """Half of the width of a confidence interval in standard deviations."""
 MIN_SIZES: Final = 4

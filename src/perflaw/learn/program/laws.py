@@ -58,7 +58,7 @@ class RunLaws:
         points = [at] if at else [{name: factor * top for name, top in tops.items()} for factor in FACTORS]
         known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
         self.forecasts: list[tuple[Point, Forecasts]] = [(point, forecast(model, point)) for point in known]
-        # Just beyond the data: what begins there, as laws that go on from what was counted do, is how it grows now.
+        # Growth is asked for just beyond the data, because laws that go on from the count at the largest size begin there.
         self._top = {name: float(x.max()) * (1.0 + 1e-9) for name, x in model.features.items()}
         self._limits: dict[str, list[tuple[float, Array]]] = {}
         """Values of a feature, with the limits of the means of all components there; see :meth:`_relative_limits`."""

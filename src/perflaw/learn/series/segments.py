@@ -268,7 +268,10 @@ def _choose_laws(
 
 
 def _least_path(scores: Array, change: Array) -> NDArray[np.intp]:
-    """Column of each row (S,) whose scores (S, K) and changes (K, K) from row to row have the least sum."""
+    """The column of each row, (S,), for which scores (S, K) and changes from row to row (K, K) have the least sum.
+
+    It is found by dynamic programming.
+    """
     before = np.zeros(scores.shape, dtype=np.intp)
     total = scores[0]
     for i, own in enumerate(scores[1:], 1):

@@ -276,8 +276,8 @@ def _searched_law(rows: Rows, places: tuple[int, ...]) -> Selection | None:
 def _holds(law: FittedSum, other: FittedSum) -> bool:
     """Whether a sum is another one and further terms, which nothing in the data shows if both are plausible.
 
-    Such a term would widen intervals without a limit: 0.5 % of the cost that may be cubic is as much again at ten times the
-    size.
+    Such a term would widen intervals without a limit: a cubic term of 0.5 % of the cost is half as much again at ten times
+    the size.
     """
     return law.sum.noise is other.sum.noise and set(law.sum.terms) > set(other.sum.terms)
 

@@ -8,25 +8,23 @@ is nothing else to be learnt hands over to its callers, and is measured again as
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
-
-import numpy as np
+from typing import Final
 
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT, without_perturbed
-from perflaw.learn.paths.durations import clusters, merged, merged_batches, quantile, total
+from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
-from perflaw.learn.paths.selection import REPLICATES, with_like_callers, without_functions
+from perflaw.learn.paths.selection import REPLICATES, with_like_callers
 from perflaw.learn.paths.stable import stable_borders
 from perflaw.mine.messages import Kind, Measurement, Request, merge_observed
+from perflaw.mine.observations import by_callers, has_changed, without_callers
 from perflaw.record.tree.path_tables import LEAST_SHARE, wilson
-from perflaw.types import Histogram, Observed, PathSpec
+from perflaw.types import Observed, PathSpec
 from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath
 
-Part = TypeVar("Part")
 ENOUGH_CALLS: Final = 20_000
 """Calls of a function from which on borders that are not stable are not waited for."""
 ENOUGH_ROUNDS: Final = 6
@@ -63,12 +61,6 @@ MOST_SAMPLES: Final = 20_000
 """Samples at which all are halved, so that the newer ones count for more."""
 RETOLD_S: Final = 20.0
 """Age of samples at which hot functions are looked for again, if nothing else is as useful."""
-FEWEST_COMPARED: Final = 200
-"""Calls below which it is not said whether durations have changed."""
-MOVED_SHARE: Final = 0.15
-"""Part of the calls that are of another kind than before: three times what distinguishes groups of call paths."""
-MOVED_FACTOR: Final = 2.0
-"""Factor between medians: less may be the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +301,7 @@ class Knowledge:
         name, before = function.name, function.spec
         observed = replace(observed, share=self.share(name))
         callers = self._recorded_callers(function)
-        observed = _by_callers(observed, frozenset(callers)) if callers else _without_callers(observed)
+        observed = by_callers(observed, frozenset(callers)) if callers else without_callers(observed)
         if function.is_new_level and function.observed and self._is_distorted(observed, measurement):
             if together:
                 return self._measure_alone(function)
@@ -541,45 +533,6 @@ class Knowledge:
         return sorted(known, key=lambda spec: (-(spec.share or 0.0), spec.component))
 
 
-def _without_callers(observed: Observed) -> Observed:
-    """All calls of a function, whoever called it."""
-    observations = [
-        replace(
-            one,
-            paths={0: merged(list(one.paths.values()))},
-            path_batches={0: one.batches},
-            cpu_paths={0: merged(list(one.cpu_paths.values()))} if one.cpu_paths else {},
-        )
-        for one in observed.observations
-    ]
-    return replace(observed, paths=((observed.component,),), observations=tuple(observations))
-
-
-def _by_callers(observed: Observed, callers: frozenset[str]) -> Observed:
-    """Calls of a function by its own callers: those of others that were recorded at the same time divide nothing."""
-    paths = [without_functions(path, frozenset(path[:-1]) - callers) for path in observed.paths]
-    if tuple(paths) == observed.paths:
-        return observed
-    kept = tuple(dict.fromkeys(paths))
-
-    def joined(of_paths: Mapping[int, Part], join: Callable[[list[Part]], Part]) -> dict[int, Part]:
-        parts: dict[int, list[Part]] = {}
-        for place, part in of_paths.items():
-            parts.setdefault(kept.index(paths[place]), []).append(part)
-        return {place: join(several) for place, several in parts.items()}
-
-    observations = [
-        replace(
-            one,
-            paths=joined(one.paths, merged),
-            path_batches=joined(one.path_batches, merged_batches),
-            cpu_paths=joined(one.cpu_paths, merged),
-        )
-        for one in observed.observations
-    ]
-    return replace(observed, paths=kept, observations=tuple(observations))
-
-
 def _seconds(function: KnownFunction) -> float:
     """How long to measure a function: a second as a trial, then as long as the wanted calls take."""
     if not function.own_calls:
@@ -598,20 +551,3 @@ def _told(spec: PathSpec) -> str:
     groups = f"{len(spec.groups)} group{'s' * (len(spec.groups) != 1)}"
     edges = ", ".join(f"{caller} -> {callee}" for caller, callee in spec.atoms)
     return f"{borders}{' (stable)' * spec.stable}, {groups} of call paths{f' by {edges}' * bool(edges)}, {spec.points} calls"
-
-
-def has_changed(known: Sequence[Observed], borders: Sequence[float], newest: Observed) -> bool:
-    """Whether the shares of the kinds of calls that the borders separate have moved; without borders, the median."""
-    before, after = _durations(known), _durations([newest])
-    if min(total(before), total(after)) < FEWEST_COMPARED:
-        return False
-    if borders:
-        shares = [clusters(each, borders) / total(each) for each in (before, after)]
-        return float(np.abs(shares[0] - shares[1]).sum()) / 2 >= MOVED_SHARE
-    medians = [max(float(quantile(each, 0.5)), 1.0) for each in (before, after)]
-    return max(medians) >= MOVED_FACTOR * min(medians)
-
-
-def _durations(several: Sequence[Observed]) -> Histogram:
-    """The durations of all calls."""
-    return merged([one for each in several for item in each.observations for one in item.paths.values()])

@@ -328,3 +328,19 @@ def test_regimes_that_follow_each_other_slowly_are_told_though_no_single_split_e
         scopes = learn_one(evidence(ns * a * np.log2(a) * scatter(rng, noise, 250), {"a": a})).scopes
         told += len(scopes) > 1
     assert told >= least
+
+
+@pytest.mark.parametrize(
+    ("ends", "steps"),
+    [
+        pytest.param((1499.0, 1501.0), (1.0, 1.35), id="a step"),
+        pytest.param((1e3, 3e4), (1.0, 1.65), id="a slow transition"),
+    ],
+)
+def test_regimes_are_told_where_one_smooth_law_is_wrong_by_a_tenth(rng, ends, steps):
+    """It is wrong by more at the step, and at ten times the largest list."""
+    a = np.floor(100 * 6000 ** rng.random(250))
+    dearer = np.exp(np.interp(np.log(a), np.log(ends), np.log(steps)))
+    scopes = learn_one(evidence(20 * a * np.log2(a) * dearer * scatter(rng, 0.1, 250), {"a": a})).scopes
+    assert len(scopes) > 1
+    assert scopes[-1].law.slope["a"] == pytest.approx(1.1, abs=0.1)

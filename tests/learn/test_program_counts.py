@@ -73,10 +73,19 @@ def test_counts_that_begin_at_the_largest_sizes_are_no_exponential():
     assert at(law, n=30000.0) < 1e3 * np.exp(10)
 
 
-def test_what_grows_on_after_a_bend_is_not_known_exactly():
-    """Steps of the Collatz sequences of all numbers up to n, each remembered: three sizes tell the last piece."""
+def test_a_bend_that_hardly_matters_is_no_regime():
+    """Steps of the Collatz sequences of all numbers up to n, each remembered, scatter around a line: 65,144 are right."""
     n = np.array([100.0, 200, 400, 800, 1500, 3000] * 2)
-    counts = np.array([250.0, 430, 808, 1831, 3247, 6518] * 2)
+    counts = np.array([250.0, 430, 808, 1831, 3248, 6519] * 2)
+    [law], _ = learn_counts(counts[:, None], {"n": n})
+    assert at(law, n=30000.0) == pytest.approx(65_144, rel=0.02)
+    assert 0.02 < law.spread({"n": 30000.0}) < 0.6
+
+
+def test_what_grows_on_after_a_bend_is_not_known_exactly():
+    """Three sizes tell the last piece."""
+    n = np.array([100.0, 200, 400, 800, 1500, 3000] * 2)
+    counts = np.array([250.0, 430, 808, 2100, 4050, 8250] * 2)
     [law], _ = learn_counts(counts[:, None], {"n": n})
     assert law.learnt is not None
     assert law.spread({"n": 3000.0}) < 0.1

@@ -15,7 +15,7 @@ from perflaw.learn.series import Options as LawOptions
 from perflaw.parts import untold
 from perflaw.types import Evidence, Law
 
-MIN_VARIATION = 1.25
+MIN_EFFECT = 1.25
 """A law whose mean varies by less than this factor over its data becomes a constant: it matters to nobody."""
 CORE = (0.02, 0.98)
 """Quantiles of the data between which the mean has to vary: a few points at the edge are no reason for a law."""
@@ -73,12 +73,12 @@ def _is_small(learnt: Learnt, resolution: float) -> bool:
         return False
     means = learnt.mean(learnt.rows.series.features)
     low, high = np.quantile(means, CORE, method="inverted_cdf")
-    return bool(high < max(MIN_VARIATION * low, low + resolution))
+    return bool(high < max(MIN_EFFECT * low, low + resolution))
 
 
 def as_small(law: Law) -> Law:
     """A constant whose reason is that its dependence is too small to matter."""
-    percent = f"{(MIN_VARIATION - 1) * 100:.0f} %"
+    percent = f"{(MIN_EFFECT - 1) * 100:.0f} %"
     reason = f"over the data it varies by less than {percent}, or by less than the measurement of a call resolves"
     return replace(law, verdict="none", reason=reason)
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.annotations.call_laws import CORE, MIN_VARIATION, cell_series, learn_relevant
+from perflaw.learn.annotations.call_laws import cell_series, learn_relevant
 from perflaw.learn.annotations.conditions import Comparison, Condition, Mask
 from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.records import RecordColumn, RecordTable, select
 from perflaw.learn.annotations.residuals import MIN_EFFECT, LawResiduals, largest_r2, law_residuals
 from perflaw.learn.annotations.split_search import Split, best_split
 from perflaw.learn.cells import Cells, make_cells
-from perflaw.learn.program.terms import BEYOND
 from perflaw.learn.series import Learnt
 from perflaw.learn.series.independence import ranks
 from perflaw.learn.series.regimes import MISFIT, p_of_rank_ratio
@@ -172,31 +171,9 @@ def _good_piecewise(
     nodes = [_with_residuals(one, options) for one in again]
     return {
         place: node
-        for (place, test), node in zip(chosen.items(), nodes, strict=True)
-        if node.learnt.law.breakpoints
-        and _is_good(node, options)
-        and (test.is_enough or _tells_more(node.learnt, level[place].learnt))
+        for place, node in zip(chosen, nodes, strict=True)
+        if node.learnt.law.breakpoints and _is_good(node, options)
     }
-
-
-def _tells_more(pieces: Learnt, smooth: Learnt) -> bool:
-    """Whether a piecewise law, which is sure, differs from one smooth law by so much that it matters.
-
-    That is a factor between them that varies over the data as a law has to vary to be told at all, or surely other costs of
-    an input ten times the largest: one power follows the regimes of lists that leave the caches within 10 %, and grows on
-    as none of them does. What both leave unexplained is no measure: the more costs scatter, the less does any law change it.
-    """
-    [feature] = pieces.law.features
-    factor = pieces.mean(pieces.rows.series.features) / np.maximum(smooth.mean(pieces.rows.series.features), 1e-300)
-    low, high = np.quantile(factor, CORE, method="inverted_cdf")
-    if high >= MIN_VARIATION * low:
-        return True
-    beyond = {feature: np.array([BEYOND * pieces.law.range[feature][1]])}
-    of_pieces, of_smooth = pieces.band(beyond), smooth.band(beyond)
-    (mean, low, high), (other, other_low, other_high) = (
-        [float(one[0]) for one in band[:3]] for band in (of_pieces, of_smooth)
-    )
-    return (low > other_high or high < other_low) and max(mean, other) >= MIN_VARIATION * min(mean, other)
 
 
 def choose_test(node: TreeNode, options: AnnotationOptions) -> ChosenTest | None:

@@ -191,6 +191,7 @@ def test_an_experiment_of_two_programs_is_told(perflaw, app):
         (["--repeat", "0"], "0"),
         (["-e", "../up"], "experiment name"),
         (["--frobnicate"], "no option --frobnicate"),
+        (["--repat=3"], "no option --repat=3: did you mean --repeat?"),
         (["--tracer", "magic"], "there are auto, native, python and nothing"),
         (["--select", "nope.*"], "nothing selected: no function that ran matches nope.*"),
     ],

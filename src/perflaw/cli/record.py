@@ -118,7 +118,11 @@ def command(
     from perflaw.store.experiment import open_experiment, outdated
 
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
-        why = "options of perflaw stand before --, the command after it"
+        from difflib import get_close_matches
+
+        known = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
+        near = get_close_matches(command[0].partition("=")[0], known, 1)
+        why = f"did you mean {near[0]}?" if near else "options of perflaw stand before --, the command after it"
         raise UsageError(f"no option {command[0]}", why, "perflaw record --help")
     if timeout is not None and not 0 < timeout < math.inf:
         raise UsageError(f"--timeout {timeout:g}", "a number of seconds above 0 is expected", "--timeout 60")

@@ -55,6 +55,20 @@ def test_the_table(predict):
     assert "shifting.build" in text
 
 
+def test_an_experiment_tells_a_whole_run(predict):
+    """A file has no law of it."""
+    document = json.loads(predict("default", "n=1e4", "n=1e5", "--json").stdout)
+    costs = [max(one["mean"] for one in predictions_at(document, size)) for size in (1e4, 1e5)]
+    assert [one["features"] for one in document["whole"]] == [{"n": 1e4}, {"n": 1e5}]
+    assert all(one["mean"] >= cost for one, cost in zip(document["whole"], costs, strict=True))
+    assert predict("default", "n=1e5").stdout.splitlines()[2].startswith("whole program")
+    assert json.loads(predict("perf.law", "n=1e5", "--json").stdout)["whole"] == []
+
+
+def predictions_at(document, n):
+    return [one for one in document["predictions"] if one["of"] == "run" and one["features"] == {"n": n}]
+
+
 def test_a_text_has_the_scatter_it_states(predict, tmp_path):
     file = tmp_path / "hand.law"
     file.write_text("f.time(n) [us] { [n < 10] Norm(5*n, 1); [n < 20] {{0.5} Norm(10, 1); {0.5} Norm(20, 1)} }")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from perflaw.store.evidence import gather
+from perflaw.types import CPU, TIME
 
 PROGRAM = """
 import asyncio
@@ -19,8 +20,8 @@ asyncio.run(waits(3))
 """
 
 
-def evidence_of(recordings, name):
-    return next(one for one in gather(recordings) if one.component.name.endswith(name))
+def evidence_of(recordings, name, metric=TIME):
+    return next(one for one in gather(recordings, metric) if one.component.name.endswith(name))
 
 
 def test_types_and_calls_of_each_invocation(recorded, tmp_path):
@@ -50,3 +51,13 @@ def test_waiting_is_no_callee(recorded, tmp_path):
     (tmp_path / "app.py").write_text(PROGRAM)
     edges = evidence_of(recorded("--", "app.py"), "waits").edges
     assert set(edges) == {"calls.asyncio.tasks.sleep"}
+
+
+def test_a_run_that_ends_in_the_middle_costs_at_least_what_completed_there(recorded, tmp_path):
+    """A program that ends by exit never returns from its first function."""
+    (tmp_path / "app.py").write_text(
+        "import os\ndef work(): return sum(range(100_000))\ndef f():\n work(); os._exit(0)\nf()\n"
+    )
+    work = evidence_of(recorded("--", "app.py", status=0), "app.work", CPU)
+    [cost] = work.runs
+    assert cost.cost >= cost.total > 0

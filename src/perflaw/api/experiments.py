@@ -298,8 +298,8 @@ class Experiment:
         from perflaw.report.documents import predict_document
         from perflaw.report.quantity import estimate
 
-        forecasts, per = predict_costs(self.name, [point], metric)
-        document = predict_document(forecasts, per)
+        costs = predict_costs(self.name, [point], metric)
+        forecasts, document = costs.functions, predict_document(costs.functions, costs.whole, costs.per)
         rows = [
             [one.component.name, one.of, estimate(one.mean, one.mean_low, one.mean_high, one.metric.unit), one.message]
             for one in forecasts

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perflaw.check.program_summary import ProgramSummary
     from perflaw.store.evidence import EvidenceByKey
     from perflaw.store.experiment import Experiment, Recording
-    from perflaw.types import Annotation, Evidence, GrowthSource, Metric, ProgramCosts, ProgramForecast
+    from perflaw.types import Annotation, Evidence, GrowthSource, Metric, Prediction, ProgramCosts, ProgramForecast
     from perflaw.types.programs import Outlook
 
 Document = Mapping[str, Any]
@@ -85,6 +85,8 @@ class LoadedLaws:
     """Calls and unit costs of the program's runs; None for text alone and for twins without them."""
     per: str = ""
     """The function of which each call takes the place of a run (``--per``); empty: laws are those of runs."""
+    whole: Prediction | None = None
+    """Cost of a whole run at the point asked for; None for laws of a file."""
     learning_s: float = 0.0
     """Seconds that learning them from an experiment took; little where they were kept."""
 
@@ -257,7 +259,8 @@ def _from_experiment(name: str, metric: str, without: Sequence[str], at: Mapping
     evidence = by_key(learnt.evidence, learnt.metric)
     document = twin_document(learnt.document(at), learnt.annotations, learnt.recordings, evidence)
     loaded = _from_document(name, document, learnt.annotations)
-    return replace(loaded, evidence=evidence, program=summarize(learnt.costs), learning_s=learning_s)
+    whole = learnt.program.predicted if learnt.program else None
+    return replace(loaded, evidence=evidence, program=summarize(learnt.costs), whole=whole, learning_s=learning_s)
 
 
 def _runs(document: Document) -> frozenset[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from perflaw.api.laws import load_laws
@@ -11,27 +12,41 @@ from perflaw.errors import UsageError
 if TYPE_CHECKING:
     from perflaw.check.claims import Claim
     from perflaw.check.forecasts import Question
-    from perflaw.types import Forecast
+    from perflaw.types import Forecast, Prediction
 
 
-def predict_costs(laws: str, points: Sequence[Mapping[str, float]], metric: str = "time") -> tuple[list[Forecast], str]:
-    """Forecasts of every law of a file or an experiment, and the function of which single calls stand for runs.
+@dataclass(frozen=True, slots=True)
+class CostForecasts:
+    """What laws say at some points."""
+
+    functions: list[Forecast]
+    """Forecasts of every law, point by point."""
+    whole: list[Prediction]
+    """Cost of a whole run at each point; empty for laws of a file, and at points that lack a feature of the runs."""
+    per: str
+    """The function of which single calls stand for runs; empty where laws are those of runs."""
+
+
+def predict_costs(laws: str, points: Sequence[Mapping[str, float]], metric: str = "time") -> CostForecasts:
+    """Forecasts of every law of a file or an experiment.
 
     UsageError for a feature that no law has, because it is probably mistyped, and where no law depends on the features.
     """
     from perflaw.check.forecasts import forecast
 
     forecasts: list[Forecast] = []
+    whole: list[Prediction] = []
     per = ""
     for point in points:
         loaded = load_laws(laws, metric, at=point)
         claims, per = loaded.claims, loaded.per
         forecasts += forecast(claims, [_question(laws, claims, point)])
+        whole += [loaded.whole] if loaded.whole else []
     if not any(one.features for one in forecasts):
         needed = sorted({", ".join(sorted(claim.names)) for claim in claims if claim.names})
         why = f"laws depend on {'; '.join(needed[:6]) or 'nothing'}"
         raise UsageError(f"no law of {laws} makes a prediction at these points", why, "perflaw annotate")
-    return forecasts, per
+    return CostForecasts(forecasts, whole, per)
 
 
 def _question(laws: str, claims: Sequence[Claim], point: Mapping[str, float]) -> Question:

@@ -45,8 +45,8 @@ def command(experiment: str, metric: str, every: bool, as_json: bool, words: tup
     if not points:
         why = f"after {laws} there is no point, which has the form NAME=NUMBER"
         raise UsageError("nothing to predict", why, f"perflaw predict {laws} n=1e6")
-    forecasts, per = predict_costs(laws, _points(points), metric)
-    document = predict_document(forecasts, per)
+    forecasts = predict_costs(laws, _points(points), metric)
+    document = predict_document(forecasts.functions, forecasts.whole, forecasts.per)
     if as_json:
         print_document(document)
     else:

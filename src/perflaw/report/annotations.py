@@ -212,6 +212,17 @@ def short(expression: str) -> str:
     return _NUMBER.sub(lambda found: f"{float(found.group()):.3g}".replace("e+", "e"), expression)
 
 
+def _expected(prediction: Document, unit: str) -> tuple[str, str]:
+    """An expected cost with its interval, and the interval of one new run or call."""
+    mean, low, high = prediction["mean"], prediction["mean_low"], prediction["mean_high"]
+    bounded = low is not None and high is not None
+    expected = estimate(mean, low, high, unit) if bounded else quantity(mean, unit)
+    new = UNKNOWN if expected == UNKNOWN else NOTHING
+    if mean is not None and None not in (prediction["new_low"], prediction["new_high"]) and expected != UNKNOWN:
+        new = interval(prediction["new_low"], prediction["new_high"], unit)
+    return expected, new
+
+
 def forecast_table(document: Document, colour: bool, every: bool = False) -> str:
     """Forecasts, a table a point, whole runs before single calls.
 
@@ -232,19 +243,17 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
         shown = [one for one in group if every or one["mean"] is None or one["mean"] >= SMALL_SHARE * largest]
         whole = execution(document["per"]) if subject == "run" else "call"
         headings = ["function", f"expected {group[0]['metric']} a {whole}", f"one new {whole}"]
-        rows = []
+        of_whole = [one for one in document["whole"] if subject == "run" and features_text(one["features"]) == point]
+        rows = [
+            [f"a {whole}" if document["per"] else "whole program", *_expected(one, group[0]["unit"])]
+            for one in of_whole
+        ]
         messages: dict[str, list[str]] = {}
         for one in shown:
-            mean, low, high = one["mean"], one["mean_low"], one["mean_high"]
             name = broken(printable(one["component"]), [".", "_"], column(NAME_WIDTH))
             if one["condition"]:
                 name += f"\n [{printable(one['condition'])}]"
-            bounded = low is not None and high is not None
-            expected = estimate(mean, low, high, one["unit"]) if bounded else quantity(mean, one["unit"])
-            new = UNKNOWN if expected == UNKNOWN else NOTHING
-            if mean is not None and None not in (one["new_low"], one["new_high"]) and expected != UNKNOWN:
-                new = interval(one["new_low"], one["new_high"], one["unit"])
-            rows.append([name, expected, new])
+            rows.append([name, *_expected(one, one["unit"])])
             if one["message"]:
                 messages.setdefault(one["message"], []).append(one["component"])
         table = text_table(headings, rows, right=(), colour=colour)

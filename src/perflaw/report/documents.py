@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Forecast,
         GrowthSource,
         Law,
+        Prediction,
         ProgramForecast,
         Run,
         SpecVerdict,
@@ -90,9 +91,9 @@ def diff_document(verdicts: Sequence[DiffVerdict]) -> Document:
     return {"schema": "perflaw.diff/1", "verdicts": encoded(verdicts)}
 
 
-def predict_document(forecasts: Sequence[Forecast], per: str = "") -> Document:
-    """``perflaw.predict/1``; ``per``: the function of which a call takes the place of a run."""
-    return {"schema": "perflaw.predict/1", "per": per, "predictions": encoded(forecasts)}
+def predict_document(forecasts: Sequence[Forecast], whole: Sequence[Prediction], per: str = "") -> Document:
+    """``perflaw.predict/1``; ``whole``: cost of a whole run; ``per``: the function of which a call takes the place of a run."""
+    return {"schema": "perflaw.predict/1", "per": per, "whole": encoded(whole), "predictions": encoded(forecasts)}
 
 
 def trend_document(view: TrendView) -> Document:

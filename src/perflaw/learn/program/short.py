@@ -1,4 +1,4 @@
-"""Short laws: sums of many terms in three or four, which stay within a small part of the sum at every size.
+"""Short laws: sums of many terms in three or four, which stay near the sum at every size.
 
 The cost of a whole program is a sum of as many powers as its functions have. Most of them say nothing that the others do
 not: over the sizes that are asked for, ``88·n^1.89 + 644·n^2 + 27·n^2·log(n)`` is ``810·n^2``.
@@ -8,29 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, product
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.laws.tree import Binary, Name, Number
+from perflaw.laws.tree import Binary, Call, Name, Number
 from perflaw.learn.program.terms import PLAIN, Monomial, TermSum, monomial, restricted, values, without_conditions
 
 Array = NDArray[np.float64]
 
 FEW, MAX_TERMS = 3, 4
 """Terms that a person reads at a glance, and most terms of a short law between two sizes at which the sum changes."""
-TOLERANCE: Final = 0.02
+TOLERANCE: Final = 0.05
 """A short law is at most so much below the sum, relatively, and never above it."""
 OF_INTERVAL: Final = 0.25
-"""It is also at most this part of the half width of the confidence interval below the sum."""
+"""It is also at most this part of the half width of the confidence interval below the sum: the rest of it is noise."""
 FAR: Final = 30.0
 """Up to so many times the largest value of the feature."""
 POINTS: Final = 24
 """Sizes at which the two are compared between two changes of the sum."""
 MAX_OWN: Final = 6
 """Monomials of the sum that a short law is looked for in, the largest ones; beside them the plain shapes."""
+MOST_STRANGE: Final = 2
+"""Most terms of a short law that no person reads at a glance: with a negative power, or that level off or begin somewhere."""
 FOREIGN: Final = 5.0
 """Factor of the error of a short law for each monomial that is not one of the sum."""
 
@@ -91,8 +93,14 @@ def _in_few_terms(terms: TermSum, feature: str, x: Array, tolerance: float) -> d
         return None
     design /= scale[:, None]
     gram, side = design @ design.T, design.sum(axis=1)
-    for count in range(1, min(MAX_TERMS, len(candidates)) + 1):
+    strange = np.array(
+        [any(not isinstance(base, Name | Call) or power < 0 for base, power in key) for key in candidates]
+    )
+    for number, count in product(range(MOST_STRANGE + 1), range(1, min(MAX_TERMS, len(candidates)) + 1)):
         chosen = _subsets(len(candidates), count)
+        chosen = chosen[strange[chosen].sum(axis=1) == number]
+        if not chosen.size:
+            continue
         grams = gram[chosen[:, :, None], chosen[:, None, :]] + 1e-12 * x.size * np.eye(count)
         coefficients = np.linalg.solve(grams, side[chosen][:, :, None])[:, :, 0]
         fitted = np.einsum("sc,scn->sn", coefficients, design[chosen])

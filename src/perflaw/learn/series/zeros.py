@@ -14,7 +14,7 @@ import numpy as np
 
 from perflaw.confidence import HIGH
 from perflaw.laws.build import number
-from perflaw.laws.tree import Binary, Call, Expression, Name, Number
+from perflaw.laws.tree import Binary, Expression, Name, Number
 from perflaw.learn.series.law import distribution
 from perflaw.learn.series.learnt import (
     Columns,
@@ -102,12 +102,12 @@ class Probability:
 
     @property
     def expression(self) -> Expression:
-        """The probability as an expression: a number, or ``1/(1 + exp(-intercept - slope*log(x)))``."""
+        """The probability as an expression: a number, or ``1/(1 + (a/x)^slope)`` with even odds at x = a."""
         if not self.feature:
             return number(float(expit(self.intercept)))
-        term = Binary("*", number(self.slope), Call("log", (Name(self.feature),)))
-        odds = Call("exp", (Binary("-", number(-self.intercept), term),))
-        return Binary("/", Number(1.0), Binary("+", Number(1.0), odds))
+        x, even = Name(self.feature), number(float(np.exp(np.clip(-self.intercept / self.slope, -500.0, 500.0))))
+        ratio = Binary("/", even, x) if self.slope > 0 else Binary("/", x, even)
+        return Binary("/", Number(1.0), Binary("+", Number(1.0), Binary("^", ratio, number(abs(self.slope)))))
 
 
 @dataclass(frozen=True, slots=True)

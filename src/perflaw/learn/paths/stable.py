@@ -15,7 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.borders import ObservedBorder, observed_borders, pool_observations, slowdowns
+from perflaw.learn.paths.borders import (
+    ObservedBorder,
+    PooledObservation,
+    observed_borders,
+    pool_observations,
+    slowdowns,
+)
 from perflaw.learn.paths.durations import cdf, clusters, merged, quantile, total
 from perflaw.special import chdtri
 from perflaw.types import Histogram, Observed
@@ -43,6 +49,10 @@ class StableBorders:
     """(observations,) whether each shows exactly these borders; in order of time."""
     notes: tuple[str, ...] = ()
     """Why nothing is claimed."""
+    pooled: tuple[PooledObservation, ...] = ()
+    """The observations with enough calls, in order of time."""
+    shown: tuple[ObservedBorder, ...] = ()
+    """The borders that each of them shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +132,8 @@ def stable_borders(observed: Observed, options: MiningOptions) -> StableBorders:
         points=points,
         matches=matches,
         notes=tuple(notes),
+        pooled=tuple(pooled),
+        shown=tuple(found),
     )
 
 
@@ -299,10 +311,11 @@ RECENT = 10
 def utility(observed: Observed, stable: StableBorders, now_ns: int, options: MiningOptions | None = None) -> float:
     """min(1, (now − t_end) / (t_end − t_start)) of the time up to now in which all observations match, 0 to 1.
 
+    ``stable`` are the borders of these observations.
     It is 1 without observations, and if the newest shows other borders than the last ten have in common.
     """
     options = options or MiningOptions()
-    pooled = pool_observations(observed, options.fewest)
+    pooled = stable.pooled
     if len(pooled) <= RECENT:
         matches = stable.matches
     else:
@@ -318,8 +331,8 @@ def utility(observed: Observed, stable: StableBorders, now_ns: int, options: Min
                 for platform, h in durations.histograms.items()
             }
             borders.append(CommonBorder(places, share, RECENT))
-        found = observed_borders(pooled, observed, options)
-        matches = _matches(borders, found, len(pooled), durations, options, not options.paper and queues(observed))
+        is_busy = not options.paper and queues(observed)
+        matches = _matches(borders, stable.shown, len(pooled), durations, options, is_busy)
     if not matches or not matches[-1] or len(matches) != len(pooled):
         return 1.0
     # The earliest observation from which on all match (Algorithm 2).

@@ -120,8 +120,8 @@ def command(
     if command and command[0].startswith("-") and command[0][:2] not in ("-m", "-c"):
         from difflib import get_close_matches
 
-        known = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
-        near = get_close_matches(command[0].partition("=")[0], known, 1)
+        options = [name for parameter in click.get_current_context().command.params for name in parameter.opts]
+        near = get_close_matches(command[0].partition("=")[0], options, 1)
         why = f"did you mean {near[0]}?" if near else "options of perflaw stand before --, the command after it"
         raise UsageError(f"no option {command[0]}", why, "perflaw record --help")
     if timeout is not None and not 0 < timeout < math.inf:

@@ -228,7 +228,7 @@ def grown_cells(low: Array, high: Array) -> tuple[Array, Array]:
     middle = (low + high) / 2
     left, right = _half_gaps(middle)
     inside = np.maximum(low[1:] - high[:-1], 0.0) / 2
-    before, after = np.r_[left[0], inside], np.r_[inside, right[-1]]
+    before, after = np.concatenate((left[:1], inside)), np.concatenate((inside, right[-1:]))
     below = low - np.clip(left - (middle - low), 0.0, before)
     return np.maximum(below, low / 2), high + np.clip(right - (high - middle), 0.0, after)
 
@@ -246,7 +246,7 @@ def _half_gaps(distinct: Array) -> tuple[Array, Array]:
     gap = np.diff(distinct)
     around = np.median(sliding_window_view(np.pad(gap, 2, mode="edge"), 5), axis=1)
     usual = np.minimum(gap, 1.5 * around) / 2
-    return np.r_[gap[0] / 2, usual], np.r_[usual, gap[-1] / 2]
+    return np.concatenate((gap[:1] / 2, usual)), np.concatenate((usual, gap[-1:] / 2))
 
 
 def _on_scale(knots: Array, share: Array, step: float, worth: float) -> Mass:
@@ -382,9 +382,9 @@ def _strong_valleys(density: SmoothedDensity) -> list[int]:
 
 def local_minima(height: Array) -> list[int]:
     """Places of local minima strictly inside, the middle of flat ones."""
-    starts = np.flatnonzero(np.r_[True, np.diff(height) != 0])
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(height)) + 1))
     level = height[starts]
-    ends = np.r_[starts[1:], height.size] - 1
+    ends = np.concatenate((starts[1:], [height.size])) - 1
     inner = np.flatnonzero((level[1:-1] < level[:-2]) & (level[1:-1] < level[2:])) + 1
     return [int(place) for place in (starts[inner] + ends[inner]) // 2]
 

@@ -91,7 +91,10 @@ def _mass(h: Histogram, tick: float) -> Mass:
     if h.zeros:
         # Calls that took no time are shorter than half a step; if it is unknown, the first cell's width stands for it.
         least = min(tick / 2 if uses_step else float(high[0] - low[0]) / 2 or np.inf, float(low[0]))
-        low, high, calls = np.r_[least / ZERO_RATIO, low], np.r_[least, high], np.r_[float(h.zeros), calls]
+        first = (least / ZERO_RATIO, least, float(h.zeros))
+        low, high, calls = (
+            np.concatenate(([one], column)) for one, column in zip(first, (low, high, calls), strict=True)
+        )
 
     # Cells are cut into pieces of equal ratio.
     extent = np.log(high / low)
@@ -109,9 +112,9 @@ def _roughness(low: Array, high: Array, calls: Array) -> float:
     If durations are no multiples of the clock's step, cells by that step hold too many calls here and too few there.
     """
     gap = np.flatnonzero(low[1:] > high[:-1] * (1 + 1e-9))
-    order = np.argsort(np.r_[np.arange(low.size), gap + 0.5])
-    low, high = np.r_[low, high[gap]][order], np.r_[high, low[gap + 1]][order]
-    calls = np.r_[calls, np.zeros(gap.size)][order]
+    order = np.argsort(np.concatenate((np.arange(low.size), gap + 0.5)))
+    low, high = np.concatenate((low, high[gap]))[order], np.concatenate((high, low[gap + 1]))[order]
+    calls = np.concatenate((calls, np.zeros(gap.size)))[order]
     if calls.size < 3:
         return 0.0
     width = np.log(np.maximum(high / low, 1 + 1e-12))
@@ -137,7 +140,7 @@ def _cells_by_step(low: Array, high: Array, calls: Array, tick: float, direction
     low = np.maximum(np.where(wide, low, (first - 0.5) * tick) + offset, tick / ZERO_RATIO)
     high = np.where(wide, high, (last + 0.5) * tick) + offset
     # Cells around the same multiple are one cell.
-    starts = np.flatnonzero(np.r_[True, low[1:] > np.maximum.accumulate(high)[:-1] - tick / 2])
+    starts = np.flatnonzero(np.concatenate(([True], low[1:] > np.maximum.accumulate(high)[:-1] - tick / 2)))
     return low[starts], np.maximum.reduceat(high, starts), np.add.reduceat(calls, starts)
 
 

@@ -132,7 +132,7 @@ def cdf(h: Histogram, x: ArrayLike) -> Array:
     if h.counts.size == 0:
         return np.where(places >= 0, 1.0, 0.0)
     exponents = np.log2(np.where(places > 0, places, MIN_POSITIVE))
-    below = np.interp(exponents, _exponents(h), np.r_[0, np.cumsum(h.counts)])
+    below = np.interp(exponents, _exponents(h), np.concatenate(([0], np.cumsum(h.counts))))
     return np.asarray(np.where(places >= 0, (below + h.zeros) / n, 0.0))
 
 

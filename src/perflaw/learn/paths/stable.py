@@ -284,21 +284,22 @@ def _matches(
     A border that an observation hardly shows is sufficient to match, but does not contradict; nor does one that may be
     the machine's where that ``is_busy``.
     """
-
-    def near(one: ObservedBorder, border: CommonBorder) -> bool:
-        """Whether few of all calls of the platform lie between the two, or their shares of each one's calls differ little."""
-        h = durations.histograms[one.platform]
-        if abs(float(cdf(h, one.place)) - float(cdf(h, border.places[one.platform]))) < options.epsilon:
-            return True
-        return not options.paper and abs(one.own - border.share) < options.epsilon
-
-    is_near = [[near(one, border) for border in borders] for one in found]
+    # Near are two borders if few of all calls of the platform lie between them, or their shares of each one's calls
+    # differ little; (found, borders).
+    is_near = np.zeros((len(found), len(borders)), dtype=bool)
+    if not options.paper and is_near.size:
+        own = np.array([one.own for one in found])
+        is_near |= np.abs(own[:, None] - [border.share for border in borders]) < options.epsilon
+    for platform, h in durations.histograms.items():
+        here = [i for i, one in enumerate(found) if one.platform == platform]
+        shown = cdf(h, [found[i].place for i in here])
+        common = cdf(h, [border.places[platform] for border in borders])
+        is_near[here] |= np.abs(shown[:, None] - common) < options.epsilon
     matches = []
     for number in range(observations):
         here = [i for i, one in enumerate(found) if one.observation == number]
         sure = [i for i in here if found[i].sure and not (is_busy and found[i].slowdown < MAX_SLOWDOWN)]
-        own_match = all(any(is_near[i]) for i in sure)
-        matches.append(own_match and all(any(is_near[i][k] for i in here) for k in range(len(borders))))
+        matches.append(bool(is_near[sure].any(axis=1).all() and is_near[here].any(axis=0).all()))
     return tuple(matches)
 
 

@@ -1,9 +1,12 @@
 """Algorithm 2: behaviours with probabilities, selections of records, distributions (Freud §3.2)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from perflaw.types import Metric
+from perflaw.learn.annotations import annotate, call_laws
+from perflaw.types import Component, Metric
 from tests.learn.annotation_data import condition, evidence, learn_one, told
 
 N = 800
@@ -96,3 +99,27 @@ def test_additive_noise_is_removed_where_nothing_else_shows_a_law(rng):
     laws = [scope.law for scope in found.scopes if scope.law.features]
     assert found.marks == ("noise removed",) or len(found.scopes) > 1
     assert any(law.slope["n"] == pytest.approx(1.0, abs=0.1) for law in laws)
+
+
+def test_modes_of_all_functions_are_learnt_together(rng, monkeypatch):
+    """As many calls of the law learner as for one function: it is made for thousands of series a call."""
+    a, kind = rng.integers(1, 1000, 200), rng.random(200)
+    one = evidence(np.where(kind < 0.5, rng.uniform(1e5, 2e5, 200), 1e5 * a), {"a": a})
+    several = [replace(one, component=Component(f"m.f{number}")) for number in range(2)]
+    learn, calls = call_laws.learn, list[int]()
+
+    def counted(series, *arguments):
+        calls.append(len(series))
+        return learn(series, *arguments)
+
+    monkeypatch.setattr(call_laws, "learn", counted)
+    [alone] = annotate([one])
+    of_one = calls.copy()
+    calls.clear()
+    together = annotate(several)
+    assert len(alone.scopes) == 2
+    assert len(of_one) > 4, "modes are looked for in several rounds"
+    assert calls == [2 * count for count in of_one]
+    for found in together:
+        assert [scope.law.family for scope in found.scopes] == [scope.law.family for scope in alone.scopes]
+        assert [scope.probability for scope in found.scopes] == [scope.probability for scope in alone.scopes]

@@ -150,13 +150,7 @@ def _learn_together(evidence: Sequence[Evidence], options: AnnotationOptions, at
         call_laws[i] = law
     roots = [root_node(*three) for three in zip(tables, cells, call_laws, strict=True)]
     leaves = grow_trees(roots, options, step_of(options.progress, FIRST_LAWS, TREES))
-    records, scopes = 0, []
-    tell = step_of(options.progress, TREES, 1.0)
-    whole = max(sum(one.cost.size for one in evidence), 1)
-    for one, of_one in zip(evidence, leaves, strict=True):
-        scopes.append(component_scopes(of_one, options, at))
-        records += one.cost.size
-        tell(records / whole)
+    scopes = component_scopes(leaves, options, at, step_of(options.progress, TREES, 1.0))
     for i in small:
         if len(scopes[i].scopes) == 1:
             [scope] = scopes[i].scopes

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.annotations.call_laws import cell_series, is_good, learn_relevant
+from perflaw.learn.annotations.call_laws import cell_series, is_good
 from perflaw.learn.annotations.conditions import Mask
 from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.records import RecordTable, select
+from perflaw.learn.annotations.together import LawSearch
 from perflaw.learn.annotations.tree import TreeNode
 from perflaw.learn.cells import make_cells
 from perflaw.learn.modes import cluster_labels, distinct_borders, find_borders, paper_borders
@@ -62,37 +63,38 @@ class MixtureMode:
     """Its law."""
 
 
-def learn_mixture(node: TreeNode, options: AnnotationOptions) -> list[MixtureMode] | None:
+def learn_mixture(node: TreeNode, options: AnnotationOptions) -> LawSearch[list[MixtureMode] | None]:
     """The modes of a node whose law is not good, the most probable first; None for a single mode."""
     residuals, law = node.residuals, node.learnt.law
     if residuals is None or residuals.scatter < MIN_SCATTER or residuals.r2 >= options.good_r2:
         return None
-    masks = _clusters(node, node.mask, options, ROUNDS)
+    masks = yield from _clusters(node, node.mask, options, ROUNDS)
     # Of many modes a reader learns less than from a law that explains much.
     if len(masks) < 2 or (len(masks) > MANY_MODES and law.verdict == "law" and residuals.r2 >= MODERATE_R2):
         return None
     weight = node.table.evidence.weight
     total = float(weight[node.mask].sum())
+    laws = yield from _learn_modes(node, masks, options)
     modes = [
         MixtureMode(float(f"{weight[mask].sum() / total:.6g}"), mask, learnt)
-        for mask, learnt in zip(masks, _learn_modes(node, masks, options), strict=True)
+        for mask, learnt in zip(masks, laws, strict=True)
     ]
     return sorted(modes, key=lambda mode: -mode.probability)
 
 
-def _learn_modes(node: TreeNode, masks: Sequence[Mask], options: AnnotationOptions) -> list[Learnt]:
+def _learn_modes(node: TreeNode, masks: Sequence[Mask], options: AnnotationOptions) -> LawSearch[list[Learnt]]:
     """The law of each cluster: one of features if that is good, else a constant, of its single records."""
     evidence = node.table.evidence
     name = evidence.component.name
     parts = [select(evidence, mask) for mask in masks]
     of_features = [cell_series(evidence, make_cells(part, node.table.preferred), options) for part in parts]
     constant = [Series(name, part.cost, {}, part.run, part.weight, options.quantum) for part in parts]
-    learnt, _ = learn_relevant([*of_features, *constant], options)
+    learnt = yield [*of_features, *constant]
     pairs = zip(learnt[: len(masks)], learnt[len(masks) :], strict=True)
     return [dependent if is_good(dependent, options) else alone for dependent, alone in pairs]
 
 
-def _clusters(node: TreeNode, mask: Mask, options: AnnotationOptions, rounds: int) -> list[Mask]:
+def _clusters(node: TreeNode, mask: Mask, options: AnnotationOptions, rounds: int) -> LawSearch[list[Mask]]:
     """Records by mode: those that follow a feature are taken out first, then the others are searched again."""
     rows = np.flatnonzero(mask)
     if rows.size < 2 * options.fewest or rounds == 0:
@@ -106,9 +108,11 @@ def _clusters(node: TreeNode, mask: Mask, options: AnnotationOptions, rounds: in
         resolution = options.resolution / float(np.exp(np.median(log_divisor)))
         parts = _modes(node.table, mask, rows, np.exp(log_view), 0.0, resolution)
         if len(parts) > 1:
-            follow = _followers(node, mask, [_core(one, log_view, rows) for one in parts], options)
+            cores = [_core(one, log_view, rows) for one in parts]
+            follow = yield from _followers(node, mask, cores, options)
             if follow is not None:
-                return [follow, *_clusters(node, mask & ~follow, options, rounds - 1)]
+                others = yield from _clusters(node, mask & ~follow, options, rounds - 1)
+                return [follow, *others]
     return _modes(node.table, mask, rows, y, options.quantum, options.resolution)
 
 
@@ -219,14 +223,14 @@ def _core(mask: Mask, view: Array, rows: Indexes) -> Mask:
     return core
 
 
-def _followers(node: TreeNode, mask: Mask, clusters: list[Mask], options: AnnotationOptions) -> Mask | None:
+def _followers(node: TreeNode, mask: Mask, clusters: list[Mask], options: AnnotationOptions) -> LawSearch[Mask | None]:
     """All records close to the law of the largest cluster whose law has features; None if none has."""
     for cluster in sorted(clusters, key=lambda one: -int(one.sum())):
         if np.count_nonzero(cluster) < options.fewest // 2:
             continue
         near = cluster
         for _ in range(ROUNDS):
-            [learnt] = _learn_modes(node, [near], options)
+            [learnt] = yield from _learn_modes(node, [near], options)
             if not learnt.law.features:
                 break
             deviation = np.abs(_log_deviation(node, learnt))
@@ -235,7 +239,7 @@ def _followers(node: TreeNode, mask: Mask, clusters: list[Mask], options: Annota
             if (near == before).all():
                 break
         else:
-            [learnt] = _learn_modes(node, [near], options)
+            [learnt] = yield from _learn_modes(node, [near], options)
         count = np.count_nonzero(near)
         if learnt.law.features and options.fewest <= count <= np.count_nonzero(mask) - options.fewest:
             run = node.table.run[mask]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +13,10 @@ from perflaw.learn.annotations.options import AnnotationOptions
 from perflaw.learn.annotations.record_noise import with_record_noise
 from perflaw.learn.annotations.records import RecordTable
 from perflaw.learn.annotations.selections import learn_selection
+from perflaw.learn.annotations.together import LawSearch, search_together
 from perflaw.learn.annotations.tree import TreeNode
 from perflaw.learn.series import Learnt
+from perflaw.parts import untold
 from perflaw.types import Law, Scope
 
 MAX_LEVELS = 3
@@ -37,27 +39,37 @@ class ComponentScopes:
     """Names of the selections of records that laws were learnt from."""
 
 
-def component_scopes(leaves: Sequence[TreeNode], options: AnnotationOptions, at: Point | None) -> ComponentScopes:
-    """The scopes of a component's leaves, with predictions at a point."""
+def component_scopes(
+    leaves: Sequence[Sequence[TreeNode]],
+    options: AnnotationOptions,
+    at: Point | None,
+    tell: Callable[[float], None] = untold,
+) -> list[ComponentScopes]:
+    """The scopes of the leaves of each component, with predictions at a point; ``tell`` is told the part that is done."""
+    found = iter(search_together([_leaf_scopes(node, options) for of_one in leaves for node in of_one], options, tell))
+    return [_scopes_of(of_one, [next(found) for _ in of_one], at) for of_one in leaves]
+
+
+def _scopes_of(
+    leaves: Sequence[TreeNode], of_leaves: Sequence[tuple[list[LeafScope], str]], at: Point | None
+) -> ComponentScopes:
+    """The scopes of one component: those of its leaves, each with the name of its selection."""
     scopes: list[Scope] = []
     learnt: list[Learnt] = []
-    marks: dict[str, None] = {}
-    for node in leaves:
-        of_leaf, mark = _leaf_scopes(node, options)
+    for node, (of_leaf, _) in zip(leaves, of_leaves, strict=True):
         for condition, probability, law, behind in of_leaf:
             expression = condition_expression(_with_choices(condition, node.table))
             scopes.append(Scope(expression, probability, with_prediction(law, behind, at)))
             learnt.append(behind)
-        if mark:
-            marks[mark] = None
+    marks = dict.fromkeys(mark for _, mark in of_leaves if mark)
     return ComponentScopes(tuple(scopes), tuple(learnt), tuple(marks))
 
 
-def _leaf_scopes(node: TreeNode, options: AnnotationOptions) -> tuple[list[LeafScope], str]:
+def _leaf_scopes(node: TreeNode, options: AnnotationOptions) -> LawSearch[tuple[list[LeafScope], str]]:
     """The scopes of a leaf: the modes of a mixture, a law of selected records (named), its regimes, or its law."""
-    modes = learn_mixture(node, options)
+    modes = yield from learn_mixture(node, options)
     if modes is None or not any(mode.learnt.law.features for mode in modes):
-        selection = learn_selection(node, options)
+        selection = yield from learn_selection(node, options)
         if selection is not None:
             learnt, mark = selection
             return [(node.condition, 1.0, learnt.law, learnt)], mark

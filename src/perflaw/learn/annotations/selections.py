@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from perflaw.learn.annotations.call_laws import is_good, learn_relevant
+from perflaw.learn.annotations.call_laws import is_good
 from perflaw.learn.annotations.options import AnnotationOptions
+from perflaw.learn.annotations.together import LawSearch
 from perflaw.learn.annotations.tree import TreeNode
 from perflaw.learn.cells import Array
 from perflaw.learn.modes import cluster_labels, find_borders
@@ -30,7 +31,7 @@ Groups = tuple[str, Array, Array, NDArray[np.intp]]
 """Feature, its values (n,), costs (n,), and number of the group of equal values of each record, (n,)."""
 
 
-def learn_selection(node: TreeNode, options: AnnotationOptions) -> tuple[Learnt, str] | None:
+def learn_selection(node: TreeNode, options: AnnotationOptions) -> LawSearch[tuple[Learnt, str] | None]:
     """A good law of selected records and the name of the selection; None if the law of all records is good enough."""
     residuals, law = node.residuals, node.learnt.law
     if residuals is None or residuals.r2 >= options.good_r2 or (law.features and (law.r2 or 0.0) >= ENOUGH_R2):
@@ -56,7 +57,7 @@ def learn_selection(node: TreeNode, options: AnnotationOptions) -> tuple[Learnt,
             means = np.bincount(number, x[kept]) / size, np.bincount(number, y[kept]) / size
             candidates.append((series(name, *means), MAIN_TREND))
     candidates = [(one, mark) for one, mark in candidates if _may_be_good(one, options)]
-    learnt, _ = learn_relevant([one for one, _ in candidates], options)
+    learnt = yield [one for one, _ in candidates]
     good = [(law, mark) for law, (_, mark) in zip(learnt, candidates, strict=True) if is_good(law, options)]
     return max(good, key=lambda pair: pair[0].law.r2 or 0.0) if good else None
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import perflaw.learn.series
 from perflaw.learn.series import Options as LawOptions
 from perflaw.learn.series import Series, learn
 from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.explain import _driver_by_law
+from perflaw.learn.variance.drivers import Response, _driver_by_law, drivers
 from perflaw.learn.variance.moments import Stats
 from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.tail import CostDistribution, cost_distribution, exceeded_deadline, missed_deadlines
@@ -242,3 +243,21 @@ def test_a_driver_beside_a_feature_that_decides_whether_there_is_a_cost():
     assert driver.feature == "a"
     assert values == sorted(values)
     assert values[-1] > 5 * values[0]
+
+
+def test_drivers_of_all_functions_are_learnt_in_one_call(monkeypatch):
+    calls = list[int]()
+
+    def counted(series, **options):
+        calls.append(len(series))
+        return learn(series, **options)
+
+    monkeypatch.setattr(perflaw.learn.series, "learn", counted)
+    x = np.arange(1.0, 41.0)
+    linear, steady = (
+        Response(name, "ns", Series(name, y, {"n": x})) for name, y in [("own time", 7 * x), ("loop", x % 2)]
+    )
+    first, none, both = drivers([[linear], [], [steady, linear]])
+    assert calls == [3]
+    assert [one.of for one in first] == [one.of for one in both] == ["own time"]
+    assert none == ()

@@ -14,7 +14,7 @@ from perflaw.learn.variance.moments import (
     quantile,
     quantiles_of_groups,
 )
-from perflaw.learn.variance.tree import Places
+from perflaw.learn.variance.places import Places
 from perflaw.types.call_trees import log_bucket
 from tests.learn.variance_data import Call, Recorder
 
@@ -134,3 +134,9 @@ def test_rows_of_nodes_are_found_in_ascending_order():
     places = Places(node, 6)
     for nodes in ([2], [4, 2], [2, 2, 0], [3], []):
         assert places.of(nodes).tolist() == np.flatnonzero(np.isin(node, nodes)).tolist()
+
+
+def test_rows_of_many_nodes_are_those_of_each():
+    rows = Places(np.array([2, 0, 2, 5, 0, 2]), 7)
+    for nodes in ([5, 2], [1], [], [6, 0, 3], range(7)):
+        assert rows.of_many(np.array(nodes, np.intp)).tolist() == rows.of(nodes).tolist()

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.learn.variance.analyse import variance
-from perflaw.learn.variance.interruptions import find_interruptions, remove_interruptions, whole_weights
+from perflaw.learn.variance import analyse
+from perflaw.learn.variance.analyse import survey, surveys_of_metrics, variance
+from perflaw.learn.variance.interruptions import find_interruptions, find_outliers, remove_interruptions, whole_weights
 from perflaw.learn.variance.machine import chance_losses, disturbed, slowdowns
 from perflaw.learn.variance.moments import context_weights
 from perflaw.learn.variance.tree import Options, Tree
@@ -169,6 +170,20 @@ def test_a_slow_phase_of_the_machine_is_no_task():
     phase = range(150, 230)
     assert variance(server(seed=5, dear=phase).tree(CPU)).patterns
     assert variance(server(seed=5, dear=phase).tree(CPU, noise=NOISE_NS)).patterns == ()
+
+
+def test_outliers_are_those_of_all_metrics(monkeypatch):
+    recorder, searches = server([(100, 2, 9_000)], seed=5), list[str]()
+    trees = [recorder.tree(metric, noise=NOISE_NS) for metric in (TIME, CPU)]
+    alone = survey(trees[1]).variance
+
+    def counted(tree):
+        searches.append(tree.metric.name)
+        return find_outliers(tree)
+
+    monkeypatch.setattr(analyse, "find_outliers", counted)
+    assert surveys_of_metrics(trees)[1].variance == alone
+    assert searches == ["time"]
 
 
 @pytest.mark.slow

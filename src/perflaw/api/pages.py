@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 MAX_EXPLAINED = 120
 """Functions, those of the most important patterns first, that the page explains in full."""
 MAX_DRIVEN = 12
-"""Functions whose drivers are learnt: each takes the law learner a part of a second."""
-DRIVEN_PART = 0.8
-"""Part of the time of explaining that learning drivers takes."""
+"""Functions whose drivers are learnt."""
+EXPLAINED = 0.4
+"""Part of the time of explaining that passes before drivers are learnt."""
 PART = 2
 """Functions that are explained by one task of a cluster."""
 _SIDE_BY_SIDE = ("time", "cpu", "events")
@@ -238,7 +238,8 @@ def variance_views(
     Functions that vary in one metric are explained in all metrics, the function ``asked`` for first. Each view holds
     what changed since the experiment ``against``.
     """
-    from perflaw.learn.variance.analyse import compare, survey
+    from perflaw.learn.variance.analyse import compare, survey, surveys_of_metrics
+    from perflaw.learn.variance.drivers import drivers
     from perflaw.report.variance.page import Since, VarianceView
     from perflaw.store.call_trees import read_call_tree, read_call_trees
     from perflaw.store.evidence import find_metric
@@ -248,10 +249,8 @@ def variance_views(
     metrics = [find_metric(recordings, name) for name in dict.fromkeys([metric, *recorded])]
     with progress("reading call trees") as show:
         trees = read_call_trees(recordings, metrics, show)
-    surveys = []
     with progress("finding patterns of variance") as show:
-        for number, tree in enumerate(trees):
-            surveys.append(survey(tree, options, step_of(show, number / len(trees), (number + 1) / len(trees))))
+        surveys = surveys_of_metrics(trees, options, show)
     before = read_recordings(against) if against is not None else []
     measured_before = [{one.name for one in recording.run.metrics} for recording in before]
     first = [asked] if asked else []
@@ -260,28 +259,31 @@ def variance_views(
     lists += [[node.component for pattern in one.variance.patterns for node in pattern.nodes] for one in surveys]
     turns = [component for turn in itertools.zip_longest(*lists) for component in turn if component]
     chosen = list(dict.fromkeys([*first, *turns]))[:MAX_EXPLAINED]
-    driven = frozenset(chosen[:MAX_DRIVEN])
+    driven = chosen[:MAX_DRIVEN]
+    explanations: list[dict[Component, Explanation]] = []
     views = []
     with progress("explaining variance") as show:
         for number, one in enumerate(surveys):
 
             def tell(done: int, number: int = number) -> None:
-                # Learning what drives a function takes most of the time, and the first functions alone have that learnt.
-                told = DRIVEN_PART * min(done / (len(driven) or 1), 1.0) + (1 - DRIVEN_PART) * done / (len(chosen) or 1)
-                show((number + told) / len(surveys))
+                show(EXPLAINED * (number + done / len(chosen)) / len(surveys))
 
-            explained = in_parts(partial(_explain_each, survey=one, driven=driven), chosen, PART, tell)
-            explanations = {component: value for component, value in zip(chosen, explained, strict=True) if value}
+            explained = in_parts(partial(_explain_each, survey=one), chosen, PART, tell)
+            explanations.append({component: found for component, found in zip(chosen, explained, strict=True) if found})
+        told = [one.responses(component) for one in surveys for component in driven]
+        drivers_of_all = iter(drivers(told, step_of(show, EXPLAINED, 1.0)))
+        for one, of_one in zip(surveys, explanations, strict=True):
+            for component, found in zip(driven, [next(drivers_of_all) for _ in driven], strict=True):
+                if component in of_one:
+                    of_one[component] = replace(of_one[component], drivers=found)
             since, now = None, one.variance
             # Recordings that lack the metric tell nothing of what changed in it.
             if against is not None and all(now.metric.name in names for names in measured_before):
                 earlier = survey(read_call_tree(before, now.metric), one.options).variance
                 since = Since(against, compare(earlier, now))
-            views.append(VarianceView(now, explanations, driven, since))
+            views.append(VarianceView(now, of_one, frozenset(driven), since))
     return tuple(views)
 
 
-def _explain_each(
-    components: Sequence[Component], survey: Survey, driven: frozenset[Component]
-) -> list[Explanation | None]:
-    return [survey.explain_with_curve(component, component in driven) for component in components]
+def _explain_each(components: Sequence[Component], survey: Survey) -> list[Explanation | None]:
+    return [survey.explain_with_curve(component) for component in components]

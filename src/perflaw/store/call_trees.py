@@ -81,11 +81,13 @@ def read_call_trees(
     if incomplete:
         notes.append(f"{incomplete} of {len(lost)} runs did not end normally: they hold what had completed")
     with_marks = all("off" in recording.run.words for recording in recordings)
-    trees = []
+    trees: list[CallTree] = []
     for number, metric in enumerate(asked, 1):
-        trees.append(call_tree(tables, metric, metrics, tuple(notes), noise, with_marks))
+        # What does not depend on the metric is read once, and the same arrays in all trees.
+        tree = of_metric(trees[0], tables, metric) if trees else call_tree(tables, metric, metrics, with_marks)
+        trees.append(tree)
         tell(read + (1.0 - read) * number / len(asked))
-    trees = [replace(tree, event_ns=event_ns) for tree in trees]
+    trees = [replace(tree, notes=tuple(notes), clock_noise=noise, event_ns=event_ns) for tree in trees]
     machines = [recording.run.machine for recording in recordings]
     watched = [machine.losses for machine in machines if machine is not None and machine.losses is not None]
     if len(watched) < sum(machine is not None for machine in machines) or not watched:
@@ -134,19 +136,8 @@ def _read_together(folders: Sequence[Path], host: str, tell: Callable[[float], N
     return merged
 
 
-def call_tree(
-    tables: Tables,
-    metric: Metric,
-    metrics: dict[str, Metric],
-    notes: tuple[str, ...] = (),
-    noise: float = 0.0,
-    with_marks: bool = False,
-) -> CallTree:
-    """One metric of the tree in these tables.
-
-    ``noise``: ns by which the clock may be off; ``with_marks``: whether every run tells what its threads were off the CPU
-    for.
-    """
+def call_tree(tables: Tables, metric: Metric, metrics: dict[str, Metric], with_marks: bool = False) -> CallTree:
+    """One metric of the tree in these tables; ``with_marks``: whether every run tells what its threads were off the CPU for."""
     nodes, histogram = tables["calltree"], tables["histograms"]
     moments = {}
     for name in metrics:
@@ -165,13 +156,22 @@ def call_tree(
         nodes["site"],
         nodes["site_line"],
         moments,
-        PairMoments(**_columns(tables["pairs"], metric.name, ("node", "i", "j", "sum_yy"))),
-        LinkMoments(**_columns(tables["links"], metric.name, tuple(LinkMoments.__slots__))),
+        *_pairs_and_links(tables, metric),
         _samples(tables, metric, with_marks),
         (histogram["node"], histogram["bucket"], histogram["count"]),
-        noise,
-        notes,
     )
+
+
+def of_metric(tree: CallTree, tables: Tables, metric: Metric) -> CallTree:
+    """Another metric of a tree that was read from these tables."""
+    pairs, links = _pairs_and_links(tables, metric)
+    samples = tree.samples and _samples_of_metric(tree.samples, metric)
+    return replace(tree, metric=metric, pairs=pairs, links=links, samples=samples)
+
+
+def _pairs_and_links(tables: Tables, metric: Metric) -> tuple[PairMoments, LinkMoments]:
+    pairs = _columns(tables["pairs"], metric.name, ("node", "i", "j", "sum_yy"))
+    return PairMoments(**pairs), LinkMoments(**_columns(tables["links"], metric.name, tuple(LinkMoments.__slots__)))
 
 
 def _columns(table: Table, metric: str, names: tuple[str, ...]) -> dict[str, Array]:
@@ -192,34 +192,40 @@ def _samples(tables: Tables, metric: Metric, with_marks: bool) -> Samples:
     resumes = columns.pop(RESUMES, None)
     costs = {name: column for name, column in columns.items() if not name.startswith(MARK)}
     marks = {name.removeprefix(MARK): column for name, column in columns.items() if name.startswith(MARK)}
-    time, cpu = invocations["x"].astype(np.float64), _nan_for_null(invocations["x_cpu"])
-    by_metric = {TIME.name: time, CPU.name: cpu, EVENTS.name: invocations["x_events"].astype(np.float64)} | costs
-    callee_costs = {TIME.name: callees["y"].astype(np.float64), CPU.name: _nan_for_null(callees["y_cpu"])}
     words = invocations.columns["run"].words or ()
-    return Samples(
+    samples = Samples(
         tuple(words[code] for code in invocations["run"].tolist()),
         invocations["sequence"],
         invocations["node"],
         invocations["started"],
-        by_metric.get(metric.name, np.zeros(len(invocations))),
-        time,
-        cpu,
-        by_metric[EVENTS.name],
+        np.zeros(0),
+        invocations["x"].astype(np.float64),
+        _nan_for_null(invocations["x_cpu"]),
+        invocations["x_events"].astype(np.float64),
         invocations["weight"].astype(np.float64),
         invocations["stratum"],
         invocations["uniform_key"] >= 0,
         _places(invocations, callees),
         callees["node"],
         callees["k"],
-        callee_costs.get(metric.name, np.full(len(callees), np.nan)),
-        callee_costs[TIME.name],
-        callee_costs[CPU.name],
+        np.zeros(0),
+        callees["y"].astype(np.float64),
+        _nan_for_null(callees["y_cpu"]),
         costs,
         _columns_by_text(invocations, tables["features"], "feature", "value", np.nan),
         {QUEUED: np.zeros(len(invocations))} | marks if with_marks else {},
         awaits,
         resumes,
     )
+    return _samples_of_metric(samples, metric)
+
+
+def _samples_of_metric(samples: Samples, metric: Metric) -> Samples:
+    """The samples with their costs, and those of their callees, in a metric."""
+    by_metric = {TIME.name: samples.time, CPU.name: samples.cpu, EVENTS.name: samples.events, **samples.costs}
+    of_callees = {TIME.name: samples.y_time, CPU.name: samples.y_cpu}
+    x = by_metric.get(metric.name, np.zeros(len(samples.time)))
+    return replace(samples, x=x, y=of_callees.get(metric.name, np.full(len(samples.k), np.nan)))
 
 
 def _nan_for_null(column: Array) -> Array:

@@ -8,7 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from perflaw.learn.variance.explain import drivers, explain
+from perflaw.learn.variance.drivers import Response, drivers, responses
+from perflaw.learn.variance.explain import explain
 from perflaw.learn.variance.interruptions import Outliers, find_outliers, happened_once, remove_interruptions
 from perflaw.learn.variance.latency import latency_of, varying_latencies
 from perflaw.learn.variance.moments import Stats, pooled
@@ -92,10 +93,11 @@ class Survey:
         explanation = explain(self.tree, number, self.options, deadlines)
         if not explanation or not with_drivers:
             return explanation
-        return replace(explanation, drivers=drivers(self.tree, self.tree.contexts(number), self.options))
+        [found] = drivers([responses(self.tree, self.tree.contexts(number), self.options)])
+        return replace(explanation, drivers=found)
 
-    def explain_with_curve(self, component: Component, with_drivers: bool) -> Explanation | None:
-        """Why a function is sometimes slow, with a whole curve of deadlines.
+    def explain_with_curve(self, component: Component) -> Explanation | None:
+        """Why a function is sometimes slow, with a whole curve of deadlines and without drivers.
 
         None if no call of it completed, or if the component is not in the tree. Deadlines are spread evenly on a
         logarithmic axis, from below the fastest call to above the slowest.
@@ -110,7 +112,14 @@ class Survey:
         if len(values):
             low, high = float(values.min()) / CURVE_MARGIN, float(values.max()) * CURVE_MARGIN
             deadlines = np.geomspace(low, high, CURVE_POINTS).tolist()
-        return self.explain(component, deadlines, with_drivers)
+        return self.explain(component, deadlines, with_drivers=False)
+
+    def responses(self, component: Component) -> tuple[Response, ...]:
+        """What varies of a function, for :func:`drivers`; nothing if no call of it completed, or if it is not in the tree."""
+        if component not in self.tree.call_tree.components:
+            return ()
+        heads = self.tree.contexts(self.tree.call_tree.components.index(component))
+        return responses(self.tree, heads, self.options) if heads else ()
 
 
 def survey(tree: CallTree, options: Options | None = None, tell: Callable[[float], None] = untold) -> Survey:
@@ -118,10 +127,32 @@ def survey(tree: CallTree, options: Options | None = None, tell: Callable[[float
     return surveys(tree, [options or Options()], tell)[0]
 
 
-def surveys(tree: CallTree, several: Sequence[Options], tell: Callable[[float], None] = untold) -> list[Survey]:
-    """The patterns under several pressures and trims (§8.1); labels are those of the first options."""
+def surveys_of_metrics(
+    trees: Sequence[CallTree], options: Options | None = None, tell: Callable[[float], None] = untold
+) -> list[Survey]:
+    """The patterns in several metrics of the same recordings. Outliers are found once, for they are those of CPU time."""
+    options, outliers, found = options or Options(), None, list[Survey]()
+    for number, tree in enumerate(trees):
+        if outliers is None and not options.keep_outliers:
+            outliers = find_outliers(tree)
+        step = step_of(tell, number / len(trees), (number + 1) / len(trees))
+        found += surveys(tree, [options], step, outliers)
+    return found
+
+
+def surveys(
+    tree: CallTree,
+    several: Sequence[Options],
+    tell: Callable[[float], None] = untold,
+    outliers: Outliers | None = None,
+) -> list[Survey]:
+    """The patterns under several pressures and trims (§8.1); labels are those of the first options.
+
+    ``outliers`` are those of the tree, if they are known.
+    """
     keep = several[0].keep_outliers
-    outliers = Outliers() if keep else find_outliers(tree)
+    if outliers is None:
+        outliers = Outliers() if keep else find_outliers(tree)
     tell(OUTLIERS)
     without = remove_interruptions(tree, outliers)
     tell(INTERRUPTIONS)

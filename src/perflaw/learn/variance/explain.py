@@ -1,17 +1,15 @@
-"""Why one function is sometimes slow, over all of its contexts, and which features drive it."""
+"""Why one function is sometimes slow, over all of its contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
-from perflaw.laws.distributions import mean as law_mean
-from perflaw.laws.printing import learnt_text
 from perflaw.learn.variance.latency import latency_of
-from perflaw.learn.variance.moments import Floats, split
+from perflaw.learn.variance.moments import split
 from perflaw.learn.variance.parts import (
     OWN,
     Parts,
@@ -20,7 +18,6 @@ from perflaw.learn.variance.parts import (
     off_cpu_interval,
     off_cpu_reasons,
     off_cpu_share,
-    parts_matrix,
     parts_of,
     sampled_invocations,
     stats_by_metric,
@@ -28,8 +25,7 @@ from perflaw.learn.variance.parts import (
 from perflaw.learn.variance.patterns import underliers
 from perflaw.learn.variance.tail import budget, cost_distribution, exceeded_deadline, missed_deadlines
 from perflaw.learn.variance.tree import Options, Tree, is_high, tracing_hides
-from perflaw.types.laws import Law
-from perflaw.types.variance import Block, Callee, Context, Driver, Exemplar, Explanation, Part, Relation, Source
+from perflaw.types.variance import Block, Callee, Context, Exemplar, Explanation, Part, Relation, Source
 
 
 def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[float] = ()) -> Explanation | None:
@@ -201,7 +197,7 @@ def _exemplars(tree: Tree, component: int, sampled: SampledInvocations | None) -
     features = {name: column[places].tolist() for name, column in tree.features.get(component, {}).items()}
     for number, place in enumerate(places):
         callees = []
-        for row in np.flatnonzero(samples.of == place).tolist():
+        for row in tree.callees.of([place]).tolist():
             node, k, y = int(samples.callee[row]), int(samples.k[row]), float(samples.y[row])
             called = tree.call_tree.components[tree.component[node]] if node >= 0 else None
             callees.append(Callee(called, tree.line[node] if node >= 0 else 0, k, y))
@@ -220,110 +216,3 @@ def _exemplars(tree: Tree, component: int, sampled: SampledInvocations | None) -
             )
         )
     return tuple(exemplars)
-
-
-# ---- What drives a varying part: the feature of the arguments that its calls or its cost follow.
-
-MAX_PARTS: Final = 3
-"""Number of parts whose driver is looked for, those of the largest shares."""
-MAX_ROWS: Final = 300
-"""Number of sampled invocations that a law is learnt from."""
-MAX_SLOWEST: Final = 32
-"""Number of the slowest invocations that are always among them."""
-MIN_ROWS: Final = 20
-"""Number of sampled invocations from which on a law is learnt."""
-MIN_READ: Final = 0.9
-"""Fraction of the sample in which a feature must have been read."""
-MAX_VALUES: Final = 6
-"""Number of distinct values of a feature that are too few for a law."""
-MIN_PER_VALUE: Final = 3
-"""Number of invocations of each of these values."""
-MIN_R2: Final = 0.5
-"""Share of the variance that a driver must explain."""
-
-
-def drivers(tree: Tree, heads: Sequence[int], options: Options) -> tuple[Driver, ...]:
-    """Drivers of the largest parts of some contexts of one function, by the law learner; none if no law holds."""
-    from perflaw.learn.series import Options as LawOptions  # the law learner takes long to import
-    from perflaw.learn.series import Series, learn
-
-    sampled = sampled_invocations(tree, heads)
-    if sampled is None or not sampled.has_callee_costs:
-        return ()
-    columns = tree.features.get(tree.component[heads[0]], {})
-    read = np.zeros(len(sampled), np.bool_)
-    for values in columns.values():
-        read |= ~np.isnan(values[sampled.places])
-    rows = np.flatnonzero(read)
-    if len(rows) < MIN_ROWS:
-        return ()
-    if len(rows) > MAX_ROWS:  # the slowest, and others spread evenly over the sorted costs
-        spread = np.linspace(0, len(rows) - 1, MAX_ROWS - MAX_SLOWEST).astype(np.intp)
-        rows = np.unique(np.concatenate([rows[-MAX_SLOWEST:], rows[spread]]))
-
-    features = {}  # those that were read in (nearly) all rows and vary; the median stands for missing values
-    for name, values in columns.items():
-        mine = values[sampled.places][rows]
-        read = ~np.isnan(mine)
-        if read.mean() >= MIN_READ and len(np.unique(mine[read])) > 1:
-            features[name] = np.where(read, mine, np.median(mine[read]))
-
-    parts = parts_of(tree, heads)
-    if not features or parts.total.spread <= 0:
-        return ()
-    samples = sampled.samples
-    costs = parts_matrix(tree, sampled, parts.keys, np.nan_to_num(samples.y), sampled.x)
-    calls = parts_matrix(tree, sampled, parts.keys, samples.k.astype(np.float64), np.zeros(len(sampled)))
-    metric, unit, net = tree.call_tree.metric.name, tree.call_tree.metric.unit, parts.net
-    significant = [place for place, each in enumerate(net) if each >= options.theta * parts.total.spread]
-    responses = []  # what varies of each of the largest significant parts, in words, its unit, and its values (n,)
-    for place in sorted(significant, key=lambda place: -net[place])[:MAX_PARTS]:
-        mechanism, name = parts.mechanism(place), tree.name(parts.keys[place][1])
-        if parts.keys[place] == OWN:
-            responses.append((f"own {metric}", unit, costs[:, place]))
-        elif mechanism == "cost per call":
-            responses.append((f"{metric} in {name}", unit, costs[:, place]))
-        else:
-            responses.append((f"calls of {name}", "", calls[:, place]))
-
-    series = [Series(name, y[rows], features, weights=sampled.weight[rows]) for name, _, y in responses]
-    laws = [one.law for one in learn(series, options=LawOptions(several=False, regimes=False))] if series else []
-    found: list[Driver | None] = []
-    for (name, unit, _), one, law in zip(responses, series, laws, strict=True):
-        if law.verdict == "law" and law.features and law.r2 is not None and law.r2 >= MIN_R2:
-            found.append(_driver_by_law(name, unit, law, law.r2, features))
-        else:
-            found.append(_driver_by_value(name, unit, one.y, sampled.weight[rows], features))
-    return tuple(driver for driver in found if driver)
-
-
-def _pairs(x: Floats, means: Floats) -> tuple[tuple[float, float], ...]:
-    return tuple((float(value), float(mean)) for value, mean in zip(x, means, strict=True))
-
-
-def _driver_by_law(response: str, unit: str, law: Law, r2: float, features: Mapping[str, Floats]) -> Driver:
-    """The first feature of a law, with the costs that follow from its values.
-
-    A law has a second feature where that decides whether there is a cost at all; its median stands for it.
-    """
-    name = law.features[0]
-    x = np.unique(np.percentile(features[name], (5, 50, 95), method="nearest"))
-    point = {one: np.full(x.shape, np.median(features[one])) for one in law.features} | {name: x}
-    means = np.broadcast_to(law_mean(law.expression, point), x.shape)
-    return Driver(name, response, r2, learnt_text(law.expression), unit, _pairs(x, means))
-
-
-def _driver_by_value(response: str, unit: str, y: Floats, weight: Floats, features: dict[str, Floats]) -> Driver | None:
-    """A feature with too few values for a law, whose means at each value explain most of the variance."""
-    best: Driver | None = None
-    for name, x in features.items():
-        values, group = np.unique(x, return_inverse=True)
-        if len(values) > MAX_VALUES or np.bincount(group).min() < MIN_PER_VALUE:
-            continue
-        means = np.bincount(group, weight * y) / np.bincount(group, weight)
-        centred = y - weight @ y / weight.sum()
-        whole = float(weight @ centred**2)
-        r2 = 1 - float(weight @ (y - means[group]) ** 2) / whole if whole > 0 else 0.0
-        if r2 >= MIN_R2 and (best is None or r2 > best.r2):
-            best = Driver(name, response, r2, "", unit, _pairs(values, means))
-    return best

@@ -9,11 +9,9 @@ the CPU, which nothing marks. Such a loss hits a function once, and is a small p
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import sqrt
 from typing import Final
 
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 
 from perflaw.learn.variance.machine import MAX_SWITCH_COST_NS, MIN_INTERRUPTION_NS, own_costs, switched_out
 from perflaw.learn.variance.moments import Floats, Stats, context_weights, quantile
+from perflaw.learn.variance.places import EnclosingCalls, Places
 from perflaw.types.call_trees import LOCAL, CallTree, LinkMoments, NodeMoments, PairMoments, Samples
 from perflaw.types.recordings import CPU
 
@@ -222,37 +221,6 @@ class _OpenCall:
     """Its CPU time, ns."""
 
 
-class EnclosingCalls:
-    """Which sampled invocations enclose a sampled invocation."""
-
-    def __init__(self, tree: CallTree) -> None:
-        assert tree.samples is not None
-        self.samples, self.parent = tree.samples, tree.parent
-
-    @cached_property
-    def _sampled(self) -> dict[tuple[str, int], tuple[list[int], list[int]]]:
-        """Run and node → starts of the sampled invocations in order, and their places."""
-        found: dict[tuple[str, int], tuple[list[int], list[int]]] = {}
-        for place in np.argsort(self.samples.started, kind="stable").tolist():
-            key = self.samples.run[place], int(self.samples.node[place])
-            starts, places = found.setdefault(key, ([], []))
-            starts.append(int(self.samples.started[place]))
-            places.append(place)
-        return found
-
-    def of(self, place: int) -> list[tuple[int, int | None]]:
-        """Node and place of each invocation around this one, itself the last; None where it was not sampled."""
-        start = int(self.samples.started[place])
-        end, node = self.samples.started[place] + self.samples.time[place], int(self.samples.node[place])
-        path: list[tuple[int, int | None]] = [(node, place)]
-        while (node := int(self.parent[node])) > 0:
-            starts, places = self._sampled.get((self.samples.run[place], node), ([], []))
-            last = bisect_right(starts, start) - 1
-            is_around = last >= 0 and starts[last] + self.samples.time[places[last]] >= end
-            path.append((node, places[last] if is_around else None))
-        return path[::-1]
-
-
 def happened_once(tree: CallTree, outliers: Outliers) -> Floats:
     """(S,) CPU time within each sampled invocation by which a function exceeded all its other calls a single time, ns.
 
@@ -292,10 +260,8 @@ class _Removal:
         self.cpu, self.y_cpu = tree.samples.cpu.copy(), tree.samples.y_cpu.copy()
         self.sums = _PairAndLinkSums(tree) if tree.metric.name == CPU.name else None
         """Sums of pairs and links if they are of CPU time."""
-        self.rows: dict[int, list[int]] = {}
-        """Place of a sampled invocation → rows of its callees."""
-        for row, place in enumerate(tree.samples.of.tolist()):
-            self.rows.setdefault(place, []).append(row)
+        self.rows = Places(tree.samples.of, len(tree.samples.x))
+        """Rows of the callees of sampled invocations."""
         self.enclosing = EnclosingCalls(tree)
 
     def remove(self, interruption: Interruption) -> None:
@@ -323,7 +289,7 @@ class _Removal:
         """Row of the samples with the cost of a callee in an invocation; None if there is none."""
         if call.place is None:
             return None
-        rows = self.rows.get(call.place, ())
+        rows = self.rows.of([call.place]).tolist()
         return next((row for row in rows if self.samples.callee[row] == callee.node), None)
 
     def _remove_from_sums(self, sums: _PairAndLinkSums, path: Sequence[_OpenCall], interruption: Interruption) -> None:
@@ -331,7 +297,7 @@ class _Removal:
         call, deeper = path[0], path[1:]
         parts: dict[int, float] = {}  # what each part of the invocation cost; empty if it was not sampled
         if call.place is not None:
-            rows = self.rows.get(call.place, [])
+            rows = self.rows.of([call.place]).tolist()
             parts = {int(self.samples.callee[row]): float(self.y_cpu[row]) for row in rows}
             parts[LOCAL] = call.cost - sum(parts.values())
         sums.remove_from_pairs(call.node, deeper[0].node if deeper else LOCAL, parts, interruption)

@@ -35,9 +35,7 @@ MIN_CONTEXTS: Final = 6
 
 def own_costs(samples: Samples, whole: Floats, parts: Floats) -> Floats:
     """(S,) cost of each sampled invocation outside its callees: ``whole`` (S,) minus ``parts`` (C,)."""
-    below = np.zeros(len(whole))
-    np.add.at(below, samples.of, parts)
-    return np.asarray(whole - below)
+    return np.asarray(whole - np.bincount(samples.of, parts, len(whole)))
 
 
 def switched_out(samples: Samples) -> NDArray[np.bool_]:
@@ -71,21 +69,21 @@ MAX_SLOWDOWN: Final = 8.0
 
 def slowdowns(samples: Samples) -> Floats:
     """(S,) how much slower than usual in its run all code was around each sampled invocation; 1 if unknown."""
-    result = np.ones(len(samples.cpu))
-    runs, short = np.array(samples.run), samples.cpu < MAX_SHORT_CALL_NS
-    for run in np.unique(runs):
-        here = np.flatnonzero(short & (runs == run))
+    result, count = np.ones(len(samples.cpu)), len(samples.cpu)
+    runs, run_of = np.unique(np.array(samples.run), return_inverse=True)
+    short, run_of_callee = samples.cpu < MAX_SHORT_CALL_NS, run_of[samples.of]
+    for run in range(len(runs)):
+        here, rows = np.flatnonzero(short & (run_of == run)), np.flatnonzero(run_of_callee == run)
+        of, callee = samples.of[rows], samples.callee[rows]
         # Cost of each invocation's own code, relative to the median of its context in this run. Callees that are too
         # short to be timed count as own code: a loop around them costs as much for each call, however many calls there
         # are, so the cost is divided by their number. NaN where own code is too short.
         usual_cost = _medians_by_node(samples, samples.cpu, here)
-        timed = np.array([usual_cost.get(node, np.inf) >= MIN_OWN_NS for node in samples.callee.tolist()], np.bool_)
-        calls = np.ones(len(samples.cpu))
-        np.add.at(calls, samples.of[~timed], samples.k[~timed])
-        own = own_costs(samples, samples.cpu, np.where(timed, samples.y_cpu, 0.0))
+        timed = (callee < 0) | ~(usual_cost[np.maximum(callee, 0)] < MIN_OWN_NS)
+        calls = 1.0 + np.bincount(of[~timed], samples.k[rows][~timed], count)
+        own = samples.cpu - np.bincount(of, np.where(timed, samples.y_cpu[rows], 0.0), count)
         usual_own, usual = _medians_by_node(samples, own, here), _medians_by_node(samples, own / calls, here)
-        long_enough = {node: cost for node, cost in usual.items() if usual_own[node] >= MIN_OWN_NS}
-        expected = np.array([long_enough.get(node, np.nan) for node in samples.node[here].tolist()])
+        expected = np.where(usual_own >= MIN_OWN_NS, usual, np.nan)[samples.node[here]]
         factor = np.asarray(own[here] / calls[here] / expected)
         known = np.flatnonzero(np.isfinite(factor) & (factor > 0))
         known = known[np.argsort(samples.started[here[known]], kind="stable")]
@@ -95,13 +93,15 @@ def slowdowns(samples: Samples) -> Floats:
     return result
 
 
-def _medians_by_node(samples: Samples, cost: Floats, here: NDArray[np.intp]) -> dict[int, float]:
-    """Median of the known costs (S,) of each node's invocations ``here``."""
+def _medians_by_node(samples: Samples, cost: Floats, here: NDArray[np.intp]) -> Floats:
+    """Median of the known costs (S,) of the invocations ``here`` of each node, at its number; NaN where there are none."""
     known = here[~np.isnan(cost[here])]
     order = known[np.lexsort((cost[known], samples.node[known]))]
     nodes, first = np.unique(samples.node[order], return_index=True)
-    medians = quantiles_of_groups(cost[order], samples.weight[order], first, 0.5)
-    return dict(zip(nodes.tolist(), medians.tolist(), strict=True))
+    last = max(int(samples.node.max(initial=0)), int(samples.callee.max(initial=0)))
+    medians = np.full(last + 1, np.nan)
+    medians[nodes] = quantiles_of_groups(cost[order], samples.weight[order], first, 0.5)
+    return medians
 
 
 def _slowdown_by_window(samples: Samples, places: NDArray[np.intp], factor: Floats) -> tuple[Floats, Floats]:
@@ -321,7 +321,7 @@ def chance_losses(tree: CallTree, weights: ContextWeights, disturbed: NDArray[np
     assert samples is not None
     own = own_costs(samples, samples.cpu, samples.y_cpu)
     usual = _medians_by_node(samples, own, np.arange(len(own)))
-    excess = own - np.array([usual.get(node, np.nan) for node in samples.node.tolist()])
+    excess = own - usual[samples.node]
     lost = (excess > MIN_INTERRUPTION_NS) & (excess <= MAX_SWITCH_COST_NS)
     own_time = moments.sum_x.astype(np.float64)
     inside = tree.parent > 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -107,10 +108,12 @@ MAX_DRAWN: Final = 1 << 19
 _SEED: Final = 20090726
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SampledInvocations:
     """Sampled invocations of some contexts, in the order of their cost."""
 
+    tree: Tree
+    """The tree of these contexts."""
     samples: Samples
     """All samples of the recordings."""
     places: NDArray[np.intp]
@@ -123,12 +126,10 @@ class SampledInvocations:
     def __len__(self) -> int:
         return len(self.x)
 
-    @property
-    def callee_rows(self) -> NDArray[np.bool_]:
-        """(C,) whether each row of the samples' callees belongs to these invocations."""
-        mine = np.zeros(len(self.samples.x), np.bool_)
-        mine[self.places] = True
-        return mine[self.samples.of]
+    @cached_property
+    def callee_rows(self) -> NDArray[np.intp]:
+        """(c,) rows of the samples' callees that belong to these invocations, ascending."""
+        return self.tree.callees.of_many(self.places)
 
     @property
     def has_callee_costs(self) -> bool:
@@ -146,25 +147,24 @@ def sampled_invocations(tree: Tree, heads: Sequence[int]) -> SampledInvocations 
     if not len(places):
         return None
     places = places[np.argsort(samples.x[places], kind="stable")]
-    return SampledInvocations(samples, places, samples.x[places], samples.weight[places])
+    return SampledInvocations(tree, samples, places, samples.x[places], samples.weight[places])
 
 
 def parts_matrix(tree: Tree, sampled: SampledInvocations, keys: Sequence[Key], values: Floats, whole: Floats) -> Floats:
     """(n, len(keys)) what each invocation spends in each part.
 
-    ``values`` (C,) are the costs of the callees, ``whole`` (n,) the costs of the invocations. Own code is what is left.
+    ``values`` (c,) are the costs of the invocations' callees, ``whole`` (n,) their own. Own code is what is left.
     """
     column = {key: place for place, key in enumerate(keys)}
-    row = np.full(len(sampled.samples.x), -1)
+    row = np.zeros(len(sampled.samples.x), np.intp)
     row[sampled.places] = np.arange(len(sampled))
-    of, callee = row[sampled.samples.of], sampled.samples.callee
-    chosen = np.flatnonzero(of >= 0)
-    nodes, inverse = np.unique(callee[chosen], return_inverse=True)
+    of = row[sampled.samples.of[sampled.callee_rows]]
+    nodes, inverse = np.unique(sampled.samples.callee[sampled.callee_rows], return_inverse=True)
     columns = np.array([column.get(tree.key(node) if node >= 0 else REST, -1) for node in nodes.tolist()], np.int64)
     at = columns[inverse]
     known = at >= 0
     matrix = np.zeros((len(sampled), len(keys)))
-    np.add.at(matrix, (of[chosen][known], at[known]), values[chosen][known])
+    np.add.at(matrix, (of[known], at[known]), values[known])
     matrix[:, column[OWN]] = whole - matrix.sum(axis=1)
     return matrix
 

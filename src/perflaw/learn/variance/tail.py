@@ -109,7 +109,7 @@ def _sampled_rows(tree: Tree, parts: Parts, sampled: SampledInvocations) -> list
     """
     samples, rows = sampled.samples, sampled.callee_rows
     keys = (*parts.keys, REST) if (samples.callee[rows] == OTHER).any() else parts.keys
-    matrix = parts_matrix(tree, sampled, keys, np.nan_to_num(samples.y), sampled.x)
+    matrix = parts_matrix(tree, sampled, keys, np.nan_to_num(samples.y[rows]), sampled.x)
     groups = _tail_and_middle(sampled.x, sampled.weight[None])
     tail, median = (_means(group, sampled.weight[None], matrix)[0] for group in groups)
     whole = float((tail - median).sum())
@@ -122,7 +122,8 @@ def _sampled_rows(tree: Tree, parts: Parts, sampled: SampledInvocations) -> list
     cpu = samples.cpu[sampled.places]
     waiting: Floats | None = None
     if tree.call_tree.metric.name == TIME.name and not np.isnan(cpu).any() and not np.isnan(samples.y_cpu[rows]).any():
-        off_cpu = parts_matrix(tree, sampled, keys, np.nan_to_num(samples.y - samples.y_cpu), sampled.x - cpu)
+        off_cpu_of_callees = np.nan_to_num(samples.y[rows] - samples.y_cpu[rows])
+        off_cpu = parts_matrix(tree, sampled, keys, off_cpu_of_callees, sampled.x - cpu)
         slow, near = (_means(group, sampled.weight[None], off_cpu)[0] for group in groups)
         waiting = slow - near
     result = []

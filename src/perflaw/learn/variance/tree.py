@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from perflaw.learn.variance.interruptions import within_enclosing
 from perflaw.learn.variance.machine import (
@@ -19,6 +18,7 @@ from perflaw.learn.variance.machine import (
     without_switches,
 )
 from perflaw.learn.variance.moments import Floats, Link, Stats, context_weights
+from perflaw.learn.variance.places import Places
 from perflaw.types.call_trees import OTHER, CallTree, Samples
 from perflaw.types.recordings import CPU
 from perflaw.types.variance import Step
@@ -44,20 +44,6 @@ class Options:
     """Whether interruptions stay in CPU time, and what happened once counts like everything else."""
     probabilities: tuple[float, ...] = (0.25, 0.04, 0.01)
     """Probabilities for which the deadline that is exceeded is computed."""
-
-
-class Places:
-    """Where the rows of nodes are, for a column of nodes; asked for often, so that the rows are put in order once."""
-
-    def __init__(self, node: NDArray[np.int64], size: int) -> None:
-        """``node`` (n,) is that of each row, ``size`` the number of nodes."""
-        self._order = np.argsort(node, kind="stable")
-        self._ends = np.append(0, np.cumsum(np.bincount(node, minlength=size)))
-
-    def of(self, nodes: Iterable[int]) -> NDArray[np.intp]:
-        """Rows of these nodes, ascending."""
-        rows = [self._order[self._ends[node] : self._ends[node + 1]] for node in dict.fromkeys(nodes)]
-        return np.sort(np.concatenate(rows)) if rows else self._order[:0]
 
 
 class Tree:
@@ -139,6 +125,12 @@ class Tree:
         """Places of the sampled invocations of nodes."""
         samples = self.call_tree.samples
         return Places(samples.node if samples else np.zeros(0, np.int64), self.size)
+
+    @cached_property
+    def callees(self) -> Places:
+        """Places of the callees of sampled invocations, by the place of the invocation."""
+        samples = self.call_tree.samples
+        return Places(samples.of, len(samples.x)) if samples else Places(np.zeros(0, np.int64), 0)
 
     @cached_property
     def unsampled(self) -> Places:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html import escape
 from types import SimpleNamespace
 
@@ -13,6 +14,9 @@ import perflaw
 from perflaw.api.answers import Answer
 from perflaw.errors import PerflawError, StoreError, UsageError
 from perflaw.notices import PerflawWarning
+from perflaw.report.annotation_parts import part_html
+from perflaw.report.law_words import features_text
+from perflaw.types import Breakpoint
 from perflaw.types.documents import dumps
 from perflaw.types.recordings import Component
 
@@ -88,6 +92,37 @@ def test_a_notebook_shows_a_noun_alone_by_its_row_and_picture(monkeypatch):
     assert "&lt;1&gt;" in show(nouns[0])
     with pytest.raises(IndexError):
         answer[2]
+
+
+def test_a_notebook_shows_what_is_inside_an_annotation_in_words(here, monkeypatch):
+    import IPython
+    from IPython.core.formatters import HTMLFormatter
+
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(formatters={"text/html": HTMLFormatter()}))
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    show = shell.display_formatter.formatters["text/html"]
+    laws = perflaw.load().annotate(at={"n": 1e5})
+    row = next(place for place, one in enumerate(laws.nouns) if one.run_law and one.run_law.predictions)
+    untaken = laws.nouns[row].run_law
+    assert show(untaken) is None, "nothing was taken out of the answer"
+    one = laws[row]
+    name = f"<td>{escape(one.component.name)}</td>"
+    law = show(one.run_law)
+    assert name in law
+    assert "<th>time per run</th>" in law
+    assert "<th>one new run (95 %)</th>" in law
+    assert escape(features_text(one.run_law.predictions[0].features)) in law
+    ET.fromstring(law[law.index("<svg") :])
+    scope = show(one.scopes[0])
+    assert "<th>share of calls</th>" in scope
+    assert name in scope
+    told = show(one.predicted)
+    assert "<td>n = 100,000</td>" in told
+    assert "<svg" not in told
+    assert show(one.run_law.predictions[0]).count("<tr>") == 2
+    point = Breakpoint("n", 512.0, 400.0, 600.0)
+    assert show(point) is None, "of no annotation"
+    assert "<td>n = 512</td><td>400–600</td>" in part_html(replace(one, breakpoints=(point,)), point)
 
 
 def test_tables_have_a_row_for_each_run_function_and_invocation(here):

@@ -34,6 +34,8 @@ class Answer(Sequence[T], Generic[T]):
     """Draws the noun at a place."""
     explains: bool = False
     """The text explains one noun, which a table of all of them would not: notebooks show the text."""
+    show_part: Callable[[T, object], str | None] | None = None
+    """HTML of a noun inside one of the nouns, None if it is not inside; None where nothing inside is shown alone."""
 
     def __len__(self) -> int:
         return len(self.nouns)

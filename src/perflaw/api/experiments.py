@@ -154,6 +154,7 @@ class Experiment:
     def annotate(self, metric: str = "time", *, at: Mapping[str, float] | None = None) -> Answer[Annotation]:
         """The law of each function's cost, ranked by share, or by cost at the point ``at``."""
         from perflaw.api.laws import learn_experiment
+        from perflaw.report.annotation_parts import part_html
         from perflaw.report.annotations import annotations_text
         from perflaw.report.law_words import features_text
         from perflaw.report.plots import law_or_total
@@ -171,7 +172,9 @@ class Experiment:
         headings += [f"at {features_text(at)}"] if at else []
         nouns = learnt.annotations
         text = annotations_text(document, False)
-        return Answer(nouns, document, text, headings, rows, lambda place: law_or_total(nouns[place]))
+        return Answer(
+            nouns, document, text, headings, rows, lambda place: law_or_total(nouns[place]), show_part=part_html
+        )
 
     @_where_it_is
     def trend(self, *, at: Mapping[str, float] | None = None) -> Answer[Cluster]:

@@ -1,7 +1,8 @@
 """Single nouns in a notebook: what is taken out of an answer is shown as its row of the answer's table, with its picture.
 
 Nouns know nothing of tables, and a noun alone does not know the words of its row. So an answer says which of its nouns
-somebody took, and IPython is told how to show that type. Without IPython nothing happens.
+somebody took, and IPython is told how to show that type. The laws and predictions inside such a noun are looked for when a
+notebook shows one. Without IPython nothing happens.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ class Tabular(Protocol):
     def draw(self) -> Callable[[int], Plot]:
         """Draws the noun at a place."""
 
+    @property
+    def show_part(self) -> Callable[[Any, object], str | None] | None:
+        """HTML of a noun inside one of the nouns, None if it is not inside it."""
+
 
 KEPT: Final = 256
 """Most nouns whose rows are kept, the newest ones."""
@@ -51,14 +56,26 @@ def show_alone(answer: Tabular, place: int) -> None:
     _taken.move_to_end(id(noun))
     if len(_taken) > KEPT:
         _taken.popitem(last=False)
-    shell.display_formatter.formatters["text/html"].for_type(type(noun), _html)
+    kinds = [type(noun)]
+    if answer.show_part:
+        from perflaw.report.annotation_parts import PARTS
+
+        kinds += PARTS
+    for kind in kinds:
+        shell.display_formatter.formatters["text/html"].for_type(kind, _html)
 
 
 def _html(noun: object) -> str | None:
-    """The row and the picture of a noun; None, for which IPython shows its text, where the noun is of no answer."""
+    """The row and the picture of a noun, or what its answer shows of a noun inside one that was taken.
+
+    None, for which IPython shows its text, where the noun is of no answer.
+    """
     from perflaw.report.tables import html_table
 
     answer, place = _taken.get(id(noun), (None, 0))
-    if answer is None or answer.nouns[place] is not noun:
-        return None
-    return html_table(answer.headings, [answer.rows[place]]) + answer.draw(place)._repr_svg_()
+    if answer is not None and answer.nouns[place] is noun:
+        return html_table(answer.headings, [answer.rows[place]]) + answer.draw(place)._repr_svg_()
+    for answer, place in reversed(_taken.values()):
+        if answer.show_part and (shown := answer.show_part(answer.nouns[place], noun)) is not None:
+            return shown
+    return None

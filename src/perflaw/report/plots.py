@@ -146,7 +146,7 @@ def law_plot(one: Annotation) -> Plot | None:
     """
     heading = f"{one.component.name}: {one.metric.name}"
     curve, read = next(iter(one.curves), None), one.points.features if one.points else {}
-    if not curve and one.run_law and (plot := _run_law_plot(f"{heading} per run", one.metric.unit, one.run_law)):
+    if not curve and one.run_law and (plot := law_range_plot(f"{heading} per run", one.metric.unit, one.run_law)):
         return plot
     feature = curve.feature if curve else next((name for name in read if len({*read[name]} - {None}) >= MIN_VALUES), "")
     if not one.points or not feature:
@@ -170,15 +170,15 @@ def _totals_plot(annotations: Sequence[Annotation]) -> Plot:
     return bar_plot(metric.name, metric.unit, [(last_name(one.component.name), float(one.total)) for one in ordered])
 
 
-def _run_law_plot(heading: str, unit: str, law: Law) -> Plot | None:
-    """The law of a run from the smallest size recorded to ten times the largest, if it has one feature."""
+def law_range_plot(heading: str, unit: str, law: Law, per: str = "run") -> Plot | None:
+    """The law of a run, or of a call, from the smallest size recorded to ten times the largest, if it has one feature."""
     if len(law.features) != 1:
         return None
     [feature] = law.features
     low, high = law.range[feature]
     sizes = [low + (10 * high - low) * (place / RUN_POINTS) ** 2 for place in range(RUN_POINTS + 1)]
     means = np.broadcast_to(evaluate(law.mean, {feature: np.array(sizes)}), len(sizes))
-    return line_plot(heading, feature, unit, [Series("law of a run", sizes, means.tolist(), line=True)])
+    return line_plot(heading, feature, unit, [Series(f"law of a {per}", sizes, means.tolist(), line=True)])
 
 
 def _cluster_plots(view: TrendView) -> Iterator[tuple[str, Plot]]:

@@ -205,8 +205,8 @@ def test_any_mean_has_words(mean: Expression) -> None:
     ("n", "words"),
     [
         (100.0, "1.0 µs + 5.0 ns · n (n <= 566)"),
-        (3000.0, "1.0 µs + 7.0 ns · n (n > 566)"),
-        (1e6, "7.0 ns · n (n > 566)"),
+        (3000.0, "1.0 µs + 7.0 ns · n (outside the data: n > 566)"),
+        (1e6, "7.0 ns · n (outside the data: n > 566)"),
     ],
 )
 def test_of_a_law_with_pieces_the_one_at_the_point_is_written(n: float, words: str) -> None:
@@ -218,6 +218,6 @@ def test_a_run_has_the_piece_of_the_largest_size_recorded_and_that_of_ten_times_
     law = replace(law_of("1000 + 5*n + 2*n*(n > 566.262)"), range={"n": (10.0, 250.0)})
     annotation = replace(factory.linear(), run_law=law)
     shown = [part["law"] for part in text.shown_law(annotation, None)["laws"]]
-    assert shown == ["1.0 µs + 5.0 ns · n (n <= 566)", "1.0 µs + 7.0 ns · n (n > 566)"]
+    assert shown == ["1.0 µs + 5.0 ns · n (n <= 566)", "1.0 µs + 7.0 ns · n (outside the data: n > 566)"]
     near = replace(law, range={"n": (10.0, 50.0)})
     assert len(text.shown_law(replace(annotation, run_law=near), None)["laws"]) == 1

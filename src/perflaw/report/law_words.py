@@ -277,8 +277,8 @@ def _shown(per: str, laws: Sequence[Law], scopes: Sequence[Document]) -> Documen
 def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
     """The mean of a law of runs as it holds at a point, such as ``2.0 ms · n − 125 ms (n > 566)``.
 
-    Of pieces that differ by conditions, only the one of the point is written. Terms are left out that make up less than
-    1 % at the point and at those ends of the data where the same conditions hold.
+    Of pieces that differ by conditions, only the one of the point is written, and whether none of the data are in it. Terms
+    are left out that make up less than 1 % at the point and at those ends of the data where the same conditions hold.
     """
     coefficients: dict[tuple[tuple[Expression, bool], ...], float] = {}
     bounds: dict[tuple[Expression, bool], float] = {}
@@ -311,4 +311,6 @@ def leading_terms(law: Law, unit: str, at: Mapping[str, float]) -> str:
         Binary(one.op, one.left, Number(float(f"{limit:.3g}")))
         for one, limit in zip(where, bounds.values(), strict=True)
     ]
-    return _sum_text(kept or terms[:1], unit) + (f" ({condition_text(both(short))})" if where else "")
+    outside = any(not any(bool(truth(evaluate(one, end))) for end in data) for one in where)
+    marked = f" ({'outside the data: ' * outside}{condition_text(both(short))})" if where else ""
+    return _sum_text(kept or terms[:1], unit) + marked

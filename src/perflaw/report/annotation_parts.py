@@ -38,9 +38,8 @@ def part_html(annotation: Annotation, part: object) -> str | None:
     for point in annotation.breakpoints:
         if point is part:
             return _breakpoint_html(annotation, point)
-    if part is not None and annotation.predicted is part:
-        return _predictions_html(annotation, [annotation.predicted], "run")
-    return None
+    whole = annotation.predicted
+    return _predictions_html(annotation, [whole], "run") if whole is not None and whole is part else None
 
 
 def _per(annotation: Annotation) -> str:

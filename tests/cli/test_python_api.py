@@ -106,15 +106,15 @@ def test_a_notebook_shows_what_is_inside_an_annotation_in_words(here, monkeypatc
     untaken = laws.nouns[row].run_law
     assert show(untaken) is None, "nothing was taken out of the answer"
     one = laws[row]
-    name = f"<td>{escape(one.component.name)}</td>"
+    name = f"<th>{escape(one.component.name)}</th>"
     law = show(one.run_law)
     assert name in law
-    assert "<th>time per run</th>" in law
+    assert "<td>time per run</td>" in law
     assert "<th>one new run (95 %)</th>" in law
     assert escape(features_text(one.run_law.predictions[0].features)) in law
     ET.fromstring(law[law.index("<svg") :])
     scope = show(one.scopes[0])
-    assert "<th>share of calls</th>" in scope
+    assert "<td>share of these calls</td><td>100 %</td>" in scope
     assert name in scope
     told = show(one.predicted)
     assert "<td>n = 100,000</td>" in told

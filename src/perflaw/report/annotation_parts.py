@@ -24,8 +24,9 @@ def part_html(annotation: Annotation, part: object) -> str | None:
     """The table of a noun inside an annotation, a law also with its picture; None if it is not inside it."""
     for scope in annotation.scopes:
         if scope is part:
-            held = [condition_text(scope.condition) or "always", percent(scope.probability)]
-            return _law_html(annotation, scope.law, _per(annotation), ["holds", "share of calls"], held)
+            held = [["holds", condition_text(scope.condition) or "always"]]
+            held += [["share of these calls", percent(scope.probability)]]
+            return _law_html(annotation, scope.law, _per(annotation), held)
     for law, per in _laws(annotation):
         if law is part:
             return _law_html(annotation, law, per)
@@ -57,17 +58,20 @@ def _laws(annotation: Annotation) -> Iterator[tuple[Law, str]]:
         yield from ((part, per) for part in law.segments)
 
 
-def _law_html(annotation: Annotation, law: Law, per: str, *held: list[str]) -> str:
-    """The law in words, its predictions and its curve. ``held``: headings and cells that go before."""
+def _law_html(annotation: Annotation, law: Law, per: str, held: Sequence[Sequence[str]] = ()) -> str:
+    """The law in words, a property a row so that narrow windows hold it; its predictions; its curve. ``held`` goes first."""
     unit = annotation.metric.unit
-    before, cells = held or ([], [])
-    headings = ["function", *before, f"{annotation.metric.name} per {per}", "grows as", "scatter", "learnt from"]
-    mean = run_law_text(law, unit) if per == "run" else law_text(law, unit)
-    growth = f"{grows_as(law)} {slope_interval(law)}".strip()
     scatters = law.noise.distribution in ("normal", "lognormal")
-    noise = noise_text(law.noise, unit) if scatters else law.noise.distribution
-    evidence = f"{counted(law.n, 'point')}, {counted(law.runs, 'run')}"
-    shown = html_table(headings, [[annotation.component.name, *cells, mean, growth, noise, evidence]])
+    rows = [
+        *held,
+        [f"{annotation.metric.name} per {per}", run_law_text(law, unit) if per == "run" else law_text(law, unit)],
+        ["grows as", f"{grows_as(law)} {slope_interval(law)}".strip()],
+        ["scatter", noise_text(law.noise, unit) if scatters else law.noise.distribution],
+        ["learnt from", f"{counted(law.n, 'point')}, {counted(law.runs, 'run')}"],
+    ]
+    if law.reason:
+        rows.append([law.verdict, law.reason])
+    shown = html_table(["function", annotation.component.name], rows)
     if law.predictions:
         shown += _predictions_html(annotation, law.predictions, per)
     # Only the first scope's law is drawn among the calls that it was learnt from.

@@ -76,7 +76,14 @@ SUITES = {
     ),
     "anyio==4.6.0": Suite(
         ("-m", "not network", "tests"),
-        ("trio==0.26.2", "hypothesis==6.112.1", "psutil==6.0.0", "pytest-mock==3.14.0", "trustme==1.1.0"),
+        (
+            "trio==0.26.2",
+            "hypothesis==6.112.1",
+            "psutil==6.0.0",
+            "pytest-mock==3.14.0",
+            "trustme==1.1.0",
+            "exceptiongroup==1.2.2",
+        ),
     ),
     "trio==0.26.2": Suite(
         ("--pyargs", "trio", "-p", "trio._tests.pytest_plugin", "--skip-optional-imports"),
@@ -231,7 +238,8 @@ def suite(version: str, package: str, plain_runs: int, bars: Bars) -> None:
         plain = [run([python, *arguments], folder)]
         last = (plain[0].out or plain[0].err).strip().splitlines()[-1].strip("= ")
         count = len(outcomes(plain[0]))
-        print(f"Python {version}, {package}: {last}, {count:,} outcomes, status {plain[0].status}", flush=True)
+        told = bars.check(f"{version} {package} outcomes", count, 1, least=True)
+        print(f"Python {version}, {package}: {last}, {count:,} outcomes {told}, status {plain[0].status}", flush=True)
         for what, selection in SELECTIONS.items():
             ours = record(python, arguments, folder, selection)
             if len(plain) == 1 and plain[0].differences(ours):

@@ -6,7 +6,7 @@ import pytest
 from perflaw.learn.variance.analyse import variance
 from perflaw.learn.variance.parts import parts_of
 from perflaw.learn.variance.tree import Options, Tree
-from perflaw.store import schema
+from perflaw.store import schema, tables
 from perflaw.store.call_trees import read_call_tree
 from perflaw.types import CPU, EVENTS, TIME, call_trees
 from tests.conftest import PROGRAMS
@@ -67,3 +67,16 @@ def test_callees_of_samples_are_those_of_their_run(shapes):
     spent = np.zeros(len(samples.x))
     np.add.at(spent, samples.of, samples.y)
     assert (spent <= samples.x).all()
+
+
+def test_tables_of_which_nothing_is_in_a_tree_are_not_read(shapes, monkeypatch):
+    read, names = tables.read_table, set[str]()
+
+    def counted(folder, name, columns=()):
+        names.add(name)
+        return read(folder, name, columns)
+
+    monkeypatch.setattr(tables, "read_table", counted)
+    read_call_tree(shapes, TIME)
+    assert names >= {"calltree", "moments", "links", "invocations", "features"}
+    assert not names & {"spans", "worst"}

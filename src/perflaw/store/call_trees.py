@@ -33,6 +33,8 @@ from perflaw.types.call_trees import (
 )
 from perflaw.types.recordings import MachineLosses, NestedSpan, WorstCall
 
+OF_NO_TREE: Final = ("worst", "spans", "counted", "queued", "parts")
+"""Tables of which nothing is in a call tree: they are not read."""
 MIN_NOISE_NS: Final = 100
 """Duration of a cache miss: the cost of an invocation is not known better than this."""
 PART: Final = 8
@@ -97,7 +99,7 @@ def read_call_trees(
 
 
 def read_merged(folders: Sequence[Path], tell: Callable[[float], None] = untold) -> Tables:
-    """The tables of some recordings as one, given by their folders; StoreError where a table is missing or damaged.
+    """The tables of call trees of some recordings as one, given by their folders; StoreError where one is missing or damaged.
 
     They are read and merged some at a time, and then what came of that is merged likewise. Sums are exact, so that this
     gives the tables of one merge of all of them. ``tell`` is told the part that is done.
@@ -129,7 +131,7 @@ def _read_together(folders: Sequence[Path], host: str, tell: Callable[[float], N
             raise StoreError(f"{folder} is not there on {gethostname()}", why, "--cluster local:4")
     tables = []
     for folder in folders:
-        tables.append(read_tables(folder))
+        tables.append(read_tables(folder, OF_NO_TREE))
         tell(1.0)
     merged = merge(tables)
     tell(MERGED * len(folders))

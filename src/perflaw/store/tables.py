@@ -5,7 +5,7 @@ from __future__ import annotations
 import _thread
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
@@ -306,7 +306,7 @@ def escaped(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def read_tables(folder: Path) -> Tables:
-    """Every table of a recording. Tables that its version of perflaw did not write yet are empty."""
-    missing = {name for name in ADDED_SINCE if not has_table(folder, name)}
+def read_tables(folder: Path, without: Collection[str] = ()) -> Tables:
+    """Every table of a recording. Those ``without``, and those that its version of perflaw did not write yet, are empty."""
+    missing = {name for name in ADDED_SINCE if not has_table(folder, name)} | {*without}
     return {name: table_of(name, ()) if name in missing else read_table(folder, name) for name in COLUMNS}

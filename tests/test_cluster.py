@@ -21,8 +21,9 @@ from perflaw.learn.trend import trend
 from perflaw.learn.variance.tree import Options
 from perflaw.parts import Mapper, in_parts, mapped_by
 from perflaw.store import call_trees
-from perflaw.store.call_trees import read_merged
+from perflaw.store.call_trees import OF_NO_TREE, read_merged
 from perflaw.store.merge import merge
+from perflaw.store.tables import read_tables
 from perflaw.types import Component, Evidence
 from tests.check.spec_data import observed
 from tests.conftest import PROGRAMS
@@ -112,7 +113,7 @@ def test_functions_mined_elsewhere_in_another_order_give_the_same():
 @pytest.mark.usefixtures("small_parts")
 def test_recordings_merged_elsewhere_in_another_order_give_the_same(recordings):
     folders = [one.folder for one in recordings]
-    here, tables = vary(recordings), merge([one.tables() for one in recordings])
+    here, tables = vary(recordings), merge([read_tables(folder, OF_NO_TREE) for folder in folders])
     parts: list[float] = []
     assert read_merged(folders, parts.append) == tables
     assert len(parts) > 2

@@ -189,3 +189,14 @@ def test_what_is_counted_at_several_sizes_has_no_error_and_no_drift():
     few = n == 1000.0
     seen_once = learn_units(calls[few], np.zeros((2, 2)), calls[few] * 24.0, {"n": n[few]}, none).laws
     assert all(law.drift > 0 for law in seen_once), "one size tells nothing of others"
+
+
+@pytest.mark.parametrize(("step", "kinked"), [(1.07, False), (2.0, True)])
+def test_a_kink_counts_by_how_far_it_is_from_a_smooth_law_and_not_by_how_costs_scatter(step, kinked):
+    """Requests of a web server that costs 50 ns a number, 7 % more above 5,000: nobody needs two laws."""
+    rng = np.random.default_rng(3)
+    n = np.repeat(np.round(np.geomspace(300, 30_000, 15)), 20)
+    own = 50 * n * np.where(n > 5_000, step, 1.0) * np.exp(0.12 * rng.normal(size=n.size))
+    [law] = learn_units(np.ones((300, 1)), np.zeros((300, 1)), own[:, None], {"n": n}, np.zeros(1, dtype=bool)).laws
+    assert law.forms[0].form.kinked == kinked
+    assert law.established

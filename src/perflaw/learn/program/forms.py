@@ -90,6 +90,8 @@ class Candidate:
     """Whether ``b·M/N`` is added: in N calls the function makes M calls itself, each in a step of a loop."""
     governs: bool = False
     """Whether the last term has to be most of the cost at some size."""
+    kinked: bool = False
+    """Whether another law holds below a size than above it."""
 
     @property
     def parameters(self) -> int:
@@ -212,5 +214,5 @@ def kinked_forms(features: Mapping[str, Array]) -> list[Candidate]:
                     tuple(restricted(dict.fromkeys(keys, 1.0), name, relation, limit))
                     for keys, relation in ((left, "<="), (right, ">"))
                 )
-                forms.append(Candidate((*below, *above), 2.0 * KINK, governs=len(right) > 1))
+                forms.append(Candidate((*below, *above), 2.0 * KINK, governs=len(right) > 1, kinked=True))
     return forms

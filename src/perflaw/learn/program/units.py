@@ -238,11 +238,20 @@ class _Fits:
         if self.steep and (bent := np.flatnonzero(misfit & self.matters & ~self.accumulates)).size:
             fits += self._fitted(self.steep, unit, bent)
             self.forms += self.steep
+            smooth = self.chosen
             self._choose(fits, scatter)
+            self._drop_small_kinks(smooth, fits)
         means = np.array([fits[m][1][f] for f, m in enumerate(self.chosen)]).reshape(unit.shape)
         usable = self.used & (self.runs >= MIN_RUNS)[:, None]
         self.residual = np.where(usable, np.log(unit) - np.log(np.where(usable, means, 1.0)), np.nan)
         return self.residual
+
+    def _drop_small_kinks(self, smooth: NDArray[np.intp], fits: Sequence[Fit]) -> None:
+        """Choose the best smooth form, (F,), again where one with a kink hardly differs from it, however costs scatter."""
+        for f in np.flatnonzero(self.chosen != smooth).tolist():
+            kinked, before = (fits[m][1][f][self.used[f]] for m in (self.chosen[f], smooth[f]))
+            if self.forms[self.chosen[f]].kinked and np.abs(np.log(kinked / before)).mean() <= MISFIT:
+                self.chosen[f] = smooth[f]
 
     def _calls_exponent(self, x: Array) -> Array:
         """Exponent by which the calls of each function grow with a feature (R,), 0 or more, (F,)."""

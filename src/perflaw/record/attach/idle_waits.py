@@ -31,8 +31,8 @@ ALWAYS: Final = 0.98
 """Part of a thread's looks that find it in functions which it is always in; one may meet it between two turns of a loop."""
 LEAST_LOOKS: Final = 500
 """Looks at a thread from which on it is said what it is always in."""
-MOST_LOOKS: Final = 20_000
-"""Looks at which all are halved, so that the newer ones count for more."""
+MOST_LOOKS: Final = 4_000
+"""Looks at which all are halved, so that the newer ones count for more and few stacks are in memory."""
 
 
 class IdleWaits:
@@ -41,14 +41,12 @@ class IdleWaits:
     def __init__(self) -> None:
         self._looks: Counter[Stack] = Counter()
         self._waits: set[Stack] = set()
+        self._total = 0
         self._asleep = 0
 
     def add_running(self, stack: Stack) -> None:
         """A look found it running."""
-        self._looks[stack] += 1
-        if self._looks.total() > MOST_LOOKS:
-            self._looks = Counter({one: count // 2 for one, count in self._looks.items() if count > 1})
-            self._waits &= self._looks.keys()
+        self._add(stack, 1)
 
     def add_asleep(self) -> None:
         """A look found it asleep; the next stack that is read of it while it sleeps counts for all of these looks."""
@@ -56,10 +54,18 @@ class IdleWaits:
 
     def add_sleeping(self, stack: Stack, *, is_wait: bool) -> None:
         """Where it sleeps; ``is_wait``: in a system call that waits for any of several files or for a connection."""
-        self._looks[stack] += self._asleep
+        self._add(stack, self._asleep)
         self._asleep = 0
         if is_wait:
             self._waits.add(stack)
+
+    def _add(self, stack: Stack, looks: int) -> None:
+        self._looks[stack] += looks
+        self._total += looks
+        if self._total > MOST_LOOKS:
+            self._looks = Counter({one: count // 2 for one, count in self._looks.items() if count > 1})
+            self._waits &= self._looks.keys()
+            self._total = self._looks.total()
 
     def functions(self) -> frozenset[str]:
         """Functions whose durations contain idle waits.
@@ -75,15 +81,18 @@ class IdleWaits:
         >>> sorted(waits.functions())
         ['run', 'select', 'turn']
         """
+        # A stack that changes while it is read lacks its outermost functions, and says nothing of what is always there.
+        outer = {stack[:-1] for stack in self._waits}
+        lengths = {len(one) for one in outer}
+        of_outermost, within = Counter[Stack](), Counter[Stack]()
+        for stack, looks in self._looks.items():
+            of_outermost[stack[:1]] += looks
+            for length in lengths:
+                if len(stack) >= length and stack[:length] in outer:
+                    within[stack[:length]] += looks
         found: set[str] = set()
         for stack in self._waits:
-            # A stack that changes while it is read lacks its outermost functions, and says nothing of what is always there.
-            looks = sum(count for one, count in self._looks.items() if one[:1] == stack[:1])
-            if looks < LEAST_LOOKS:
-                continue
-            outer = stack[:-1]
-            within = sum(count for one, count in self._looks.items() if one[: len(outer)] == outer)
-            if within >= ALWAYS * looks:
+            if of_outermost[stack[:1]] >= LEAST_LOOKS and within[stack[:-1]] >= ALWAYS * of_outermost[stack[:1]]:
                 found.update(stack)
         return frozenset(found)
 

@@ -26,6 +26,8 @@ from perflaw.store.paths import read_observed
 from perflaw.types import Observed, Platform
 from perflaw.types.specifications import CallPath
 
+_MOST_SAMPLES: Final = 5_000
+"""Samples that are kept until they are asked for; at more of them all are halved."""
 _LOOK_S: Final = 1.0
 """Longest time between two looks whether the process has ended."""
 
@@ -95,6 +97,8 @@ class AttachedSource:
         observed += [Observed(name, "time", "ns", (), (), (self._platform,)) for name in sorted(missing)]  # not called
         # The controller looks for hot functions in measurements of samples alone.
         self._stacks.update(measurement.stacks)
+        if self._stacks.total() > _MOST_SAMPLES:
+            self._stacks = Counter({path: count // 2 for path, count in self._stacks.items() if count > 1})
         return replace(measurement, stacks={}, observed=tuple(observed), run="")
 
     def spent(self) -> list[Spending]:

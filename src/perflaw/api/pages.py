@@ -266,7 +266,7 @@ def variance_views(
         for number, one in enumerate(surveys):
 
             def tell(done: int, number: int = number) -> None:
-                show(EXPLAINED * (number + done / len(chosen)) / len(surveys))
+                show(EXPLAINED * (number + done / max(len(chosen), 1)) / len(surveys))
 
             explained = in_parts(partial(_explain_each, survey=one), chosen, PART, tell)
             explanations.append({component: found for component, found in zip(chosen, explained, strict=True) if found})

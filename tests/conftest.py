@@ -145,9 +145,15 @@ def attached_perflaw(folder: Path, pid: int, *options: object, s: float = 0.3) -
         of_other_user = (
             f"perflaw-{recorder.pid}-*/{pid}-*/definitions"  # where the spool of another user's process lies
         )
-        while not any(
-            "'start'" in file.read_text() for file in {*folder.glob(spools), *Path("/tmp").glob(of_other_user)} - before
-        ):
+
+        def begins() -> bool:
+            try:
+                files = {*folder.glob(spools), *Path("/tmp").glob(of_other_user)} - before
+                return any("'start'" in file.read_text() for file in files)
+            except FileNotFoundError:  # a folder of another recorder went while it was read
+                return False
+
+        while not begins():
             assert recorder.poll() is None, recorder.communicate()[1]
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -74,7 +74,8 @@ def soak(folder: Path, database: str, load: Load, seconds: float, budget: str) -
 
 
 def main(seconds: str = "3600", budget: str = "10%") -> None:
-    bars, server, length = Bars(), PostgresServer(), float(seconds)
+    bars, length = Bars(), float(seconds)
+    server = PostgresServer()
     load = Load(environment("3.11", PACKAGES, "mine_web"))
     try:
         with tempfile.TemporaryDirectory() as name:

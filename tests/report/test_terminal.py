@@ -115,7 +115,7 @@ def test_names_in_forecasts_break_at_their_parts():
     cost = {"mean": 6e9, "mean_low": 4e9, "mean_high": 7e9, "new_low": 3e9, "new_high": 9e9, "unit": "ns"}
     name = "pycparser.c_parser.CParser._parse_translation_unit_or_empty"
     one = {"of": "run", "features": {"n": 4000.0}, "metric": "time", "component": name, "condition": "", "message": ""}
-    text = forecast_table({"predictions": [one | cost], "per": ""}, False)
+    text = forecast_table({"whole": [], "predictions": [one | cost], "per": ""}, False)
     names = [line.split()[0] for line in text.splitlines()[2:6]]
     assert "".join(names) == name
     assert all(part.endswith((".", "_", "empty")) for part in names), names

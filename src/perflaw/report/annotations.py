@@ -243,9 +243,7 @@ def forecast_table(document: Document, colour: bool, every: bool = False) -> str
         shown = [one for one in group if every or one["mean"] is None or one["mean"] >= SMALL_SHARE * largest]
         whole = execution(document["per"]) if subject == "run" else "call"
         headings = ["function", f"expected {group[0]['metric']} a {whole}", f"one new {whole}"]
-        of_whole = [
-            one for one in document.get("whole", ()) if subject == "run" and features_text(one["features"]) == point
-        ]
+        of_whole = [one for one in document["whole"] if subject == "run" and features_text(one["features"]) == point]
         rows = [
             [f"a {whole}" if document["per"] else "whole program", *_expected(one, group[0]["unit"])]
             for one in of_whole

@@ -79,8 +79,8 @@ def gather(
     for number_of_run, (recording, tables) in enumerate(zip(recordings, columns, strict=True), 1):
         components, component_costs, calltree, moments, sampled, further, *of_invocations = tables
         costs = {row[0]: row[2:] for row in component_costs if row[1] == metric.name}
-        # Cost of the top functions over all threads, or of all functions by themselves: one that never returns, because it
-        # calls exit, has no cost. Of time at least what passed between the first and last event.
+        # Cost of the top functions over all threads, or the sum of what all functions cost by themselves, because a top
+        # function that never returns, as one that calls exit, has no cost. Of time at least the span of all events.
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
         whole = sum(int(sum_x) for node, _, sum_x in moments.where("metric", metric.name) if node in tops)
         whole = max(whole, sum(self_total for _, self_total in costs.values()))

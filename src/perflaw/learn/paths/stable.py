@@ -284,8 +284,8 @@ def _matches(
     A border that an observation hardly shows is sufficient to match, but does not contradict; nor does one that may be
     the machine's where that ``is_busy``.
     """
-    # Near are two borders if few of all calls of the platform lie between them, or their shares of each one's calls
-    # differ little; (found, borders).
+    # (found, borders): two borders are near each other if few of all calls of the platform lie between them, or if the
+    # shares of the calls below each differ little.
     is_near = np.zeros((len(found), len(borders)), dtype=bool)
     if not options.paper and is_near.size:
         own = np.array([one.own for one in found])
@@ -312,8 +312,8 @@ RECENT = 10
 def utility(observed: Observed, stable: StableBorders, now_ns: int, options: MiningOptions | None = None) -> float:
     """min(1, (now − t_end) / (t_end − t_start)) of the time up to now in which all observations match, 0 to 1.
 
-    ``stable`` are the borders of these observations.
     It is 1 without observations, and if the newest shows other borders than the last ten have in common.
+    ``stable`` are the borders of these observations.
     """
     options = options or MiningOptions()
     pooled = stable.pooled

@@ -32,7 +32,7 @@ POINTS: Final = 24
 MAX_OWN: Final = 6
 """Monomials of the sum that a short law is looked for in, the largest ones; beside them the plain shapes."""
 MOST_STRANGE: Final = 2
-"""Most terms of a short law that no person reads at a glance: with a negative power, or that level off or begin somewhere."""
+"""Most terms of a short law that are hard to read: those with a negative power, and those that level off or begin somewhere."""
 FOREIGN: Final = 5.0
 """Factor of the error of a short law for each monomial that is not one of the sum."""
 
@@ -72,7 +72,10 @@ def short_law(terms: TermSum, feature: str, low: float, high: float, tolerance: 
 
 
 def _in_few_terms(terms: TermSum, feature: str, x: Array, tolerance: float) -> dict[Monomial, float] | None:
-    """The fewest monomials, with positive coefficients, whose sum is at most ``tolerance`` below the terms at all x."""
+    """The fewest monomials, with positive coefficients, whose sum is at most ``tolerance`` below the terms at all x.
+
+    Those without monomials that are hard to read go before those with some, even if they are more.
+    """
     keys = list(terms)
     parts = np.array([terms[key] for key in keys])[:, None] * values(keys, {feature: x}, x.size)
     y = parts.sum(axis=0)

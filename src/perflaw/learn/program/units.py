@@ -247,7 +247,7 @@ class _Fits:
         return self.residual
 
     def _drop_small_kinks(self, smooth: NDArray[np.intp], fits: Sequence[Fit]) -> None:
-        """Choose the best smooth form, (F,), again where one with a kink hardly differs from it, however costs scatter."""
+        """Go back to the best smooth form, (F,), where the one with a kink hardly differs from it, however costs scatter."""
         for f in np.flatnonzero(self.chosen != smooth).tolist():
             kinked, before = (fits[m][1][f][self.used[f]] for m in (self.chosen[f], smooth[f]))
             if self.forms[self.chosen[f]].kinked and np.abs(np.log(kinked / before)).mean() <= MISFIT:

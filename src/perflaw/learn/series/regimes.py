@@ -140,9 +140,9 @@ def regimes(
 def tells_more(pieces: Learnt, smooth: Learnt) -> bool:
     """Whether a piecewise law differs from a smooth one by so much that it matters.
 
-    They differ over the data, or surely tell other costs of an input ten times the largest: one power follows the regimes of
-    lists that leave the caches within 10 %, and grows on as none of them does. What both leave unexplained is no measure of
-    that: the more costs scatter, the less does any law change of it.
+    They may differ over the data, or surely tell different costs of an input ten times the largest: a single power can be
+    within 10 % of the regimes of a list that leaves the caches, and still grow on as none of them does. What each leaves
+    unexplained is no measure of that: the more costs scatter, the less any law changes it.
     """
     [feature], series = pieces.law.features, pieces.rows.series
     one, other = pieces.mean(series.features), smooth.mean(series.features)

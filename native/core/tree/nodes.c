@@ -87,7 +87,8 @@ static int shares_contexts(const Tree *tree) {
     return tree->outermost_count >= MANY_OUTERMOST && 16 * (uint64_t)tree->nodes.count >= tree->limits.nodes;
 }
 
-/* A new context where no more may be added, a library's, or one of an outermost function's callees; NULL if it may have a node of its own. */
+/* A new context where no more may be added, a library's, or one below an outermost function; NULL if it may have a node
+ * of its own. */
 static Node *bounded_child(Tree *tree, Node *parent, int32_t site, int32_t code) {
     if (is_outermost(parent) && shares_contexts(tree)) return child_elsewhere(tree, node_at(tree, ROOT), code);
     const Function *function = nodes_function(tree, code);

@@ -23,12 +23,12 @@ LIMITS = records.TreeLimits()
 class CallingContexts:
     """The nodes of the call tree, found by (parent, call site, callee).
 
-    From the third repetition of a (site, callee) on a path, recursion is folded into the first. Beyond ``limit`` nodes,
-    calls from new contexts are put together by function, whatever the program does. Outermost functions, which nothing
-    recorded calls, share the contexts below them once there are many of both, as in a suite of tests. Functions of
-    libraries have a limit of their own. From half of it on, a library function is folded into any call of itself in the same
-    stretch of library functions; from three quarters on, contexts are put together by the function below the innermost node that is no
-    library's; beyond it, by the function alone.
+    From the third repetition of a (site, callee) on a path, recursion is folded into the first. Beyond ``limit``
+    nodes, calls from new contexts are put together by function, whatever the program does. Outermost functions, which
+    nothing recorded calls, share the contexts below them once there are many of both, as in a suite of tests.
+    Functions of libraries have a limit of their own. From half of it on, a library function is folded into any call
+    of itself in the same stretch of library functions; from three quarters on, contexts are put together by the
+    function below the innermost node that is no library's; beyond it, by the function alone.
     """
 
     def __init__(self, lanes: int, limit: int) -> None:

@@ -170,35 +170,6 @@ def test_contexts_beyond_the_bound_are_a_node_a_function(library, tmp_path):
 OWN, CALLED_BACK, FIRST_LIBRARY = 1, 2, 3
 
 
-def test_many_outermost_functions_share_the_contexts_below_them(library, tmp_path):
-    """A hundred tests call the same functions; the slow one is told with its test, and the tree below is one."""
-    tests, depth, clock = 100, 8, 0
-    events: list[Event] = []
-
-    def event(kind: int, code: int, spent: int) -> None:
-        nonlocal clock
-        clock += spent
-        events.append((clock, code, code, 0 if kind == ENTER else -1, -1, kind))
-
-    for test in range(tests):
-        codes = [1000 + test, *range(1, depth + 1)]
-        for code in codes:
-            event(ENTER, code, 1)
-        event(EXIT, codes[-1], 10**6 if test == 90 else 10)
-        for code in reversed(codes[:-1]):
-            event(EXIT, code, 1)
-    tree = assert_parity(library, tmp_path, [(1, events)], limits=TreeLimits(nodes=4096))
-    apart = [node for node in tree.nodes if node.code == depth]
-    assert len(apart) == 64  # one for each of the first 63 tests; from the 64th on, one serves all
-    assert sum(node.n for node in apart) == tests
-    shared = next(node for node in tree.nodes if node.site == ELSEWHERE)
-    assert (shared.code, shared.n, tree.folded) == (1, 37, 37)
-    outermost = {node.code: node.lanes[0].sum_x for node in tree.nodes if node.code >= 1000}
-    assert len(outermost) == tests
-    assert max(outermost, key=lambda code: outermost[code]) == 1090
-    assert tree.totals[1090][0] > 10**6
-
-
 def library_calls(paths: list[tuple[int, ...]], functions: int) -> list[Event]:
     """Calls of OWN that call functions along a path, one below the other; those from FIRST_LIBRARY on are libraries'."""
     events: list[Event] = [(0, 0, FIRST_LIBRARY + one, -1, -1, LIBRARY) for one in range(functions)]

@@ -77,10 +77,8 @@ static inline __attribute__((always_inline)) void add_completed(Tree *tree, Stac
     Function *function = completed->node->function;
     unsigned bucket = log_bucket(completed->time);
     histogram_count(&tree->arena, &completed->node->histogram, bucket);
-    /* What is directly below the root lies below no caller in the tree: their links would be to what is elsewhere. */
-    Invocation *above = completed->node->depth > 1 ? caller : NULL;
-    if (!moments_repeat(tree, stack, completed, above, &exclusive))
-        exclusive = moments_add(tree, stack, completed, above);
+    if (!moments_repeat(tree, stack, completed, caller, &exclusive))
+        exclusive = moments_add(tree, stack, completed, caller);
     if (completed->waited > completed->consumed)
         moments_add_suspension(tree, completed->node, minus(completed->waited, completed->consumed));
     function->self_time += widen(exclusive.time);

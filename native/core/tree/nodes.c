@@ -1,7 +1,5 @@
 #include "nodes.h"
 
-enum { MANY_OUTERMOST = 64 }; /* record/tree/records.py has the same */
-
 /* The outermost node of a recursion that would repeat (site, callee) for the third time on this path; ROOT if there
  * is none. */
 static int32_t recursion_head(const Tree *tree, int32_t parent, int32_t site, int32_t code) {
@@ -25,8 +23,6 @@ Function *nodes_function(Tree *tree, int32_t code) {
     return *place;
 }
 
-static int is_outermost(const Node *node) { return node->depth == 1 && node->site != ELSEWHERE; }
-
 /* Make a node. Gives its number, ROOT if the arena is full. */
 static int32_t create(Tree *tree, const Node *parent, int32_t site, int32_t code) {
     uint32_t number = tree->nodes.count;
@@ -40,7 +36,6 @@ static int32_t create(Tree *tree, const Node *parent, int32_t site, int32_t code
     node->number = (int32_t)number;
     node->function = function;
     if (function->is_library) tree->library_node_count++;
-    if (is_outermost(node)) tree->outermost_count++;
     return node->number;
 }
 
@@ -82,15 +77,8 @@ static Node *library_child(Tree *tree, Node *parent, int32_t site, int32_t code)
     return child_elsewhere(tree, used < 4 * bound ? above : node_at(tree, ROOT), code);
 }
 
-/* Whether outermost functions share the contexts below them. */
-static int shares_contexts(const Tree *tree) {
-    return tree->outermost_count >= MANY_OUTERMOST && 16 * (uint64_t)tree->nodes.count >= tree->limits.nodes;
-}
-
-/* A new context where no more may be added, a library's, or one below an outermost function; NULL if it may have a node
- * of its own. */
+/* A new context where no more may be added, or a library's; NULL if it may have a node of its own. */
 static Node *bounded_child(Tree *tree, Node *parent, int32_t site, int32_t code) {
-    if (is_outermost(parent) && shares_contexts(tree)) return child_elsewhere(tree, node_at(tree, ROOT), code);
     const Function *function = nodes_function(tree, code);
     if (function && function->is_library) return library_child(tree, parent, site, code);
     if (tree->nodes.count - tree->library_node_count < tree->limits.nodes) return NULL;

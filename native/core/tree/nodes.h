@@ -1,10 +1,6 @@
 /* The nodes of the call tree, which are keyed by (parent, call site, callee). Recursion is folded, and their number is
  * bounded.
  *
- * Outermost functions are those that nothing recorded calls, such as the tests of a suite. Where there are many of them,
- * each would make all contexts below it anew. So from a sixteenth of the bound on, what they call has one context below
- * the root for each function, and all further contexts below that are common to them.
- *
  * Functions of libraries have a bound of their own, so that the contexts of other functions are kept apart however large
  * a library is. From half of it on, a library function is folded into any call of itself in the same stretch of library
  * functions; from three quarters on, contexts are put together by the function below the innermost node that is no

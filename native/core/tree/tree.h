@@ -314,7 +314,6 @@ typedef struct Tree {
     uint32_t has_stamps, max_distance, lane_count, link_count, pair_count, sampled_functions, uniform_size, stratum_size;
     uint32_t span_count; /* spans kept of worst invocations */
     uint32_t library_node_count; /* nodes of functions of libraries */
-    uint32_t outermost_count; /* nodes of outermost functions (nodes.h) */
     uint32_t is_observing; /* whether any function is observed */
     Grid nodes, functions; /* functions: Function *, by number */
     Table children, pair_index, link_index, stacks;

@@ -23,12 +23,11 @@ LIMITS = records.TreeLimits()
 class CallingContexts:
     """The nodes of the call tree, found by (parent, call site, callee).
 
-    From the third repetition of a (site, callee) on a path, recursion is folded into the first. Beyond ``limit``
-    nodes, calls from new contexts are put together by function, whatever the program does. Outermost functions, which
-    nothing recorded calls, share the contexts below them once there are many of both, as in a suite of tests.
-    Functions of libraries have a limit of their own. From half of it on, a library function is folded into any call
-    of itself in the same stretch of library functions; from three quarters on, contexts are put together by the
-    function below the innermost node that is no library's; beyond it, by the function alone.
+    From the third repetition of a (site, callee) on a path, recursion is folded into the first. Beyond ``limit`` nodes,
+    calls from new contexts are put together by function, whatever the program does. Functions of libraries have a limit of
+    their own. From half of it on, a library function is folded into any call of itself in the same stretch of library
+    functions; from three quarters on, contexts are put together by the function below the innermost node that is no
+    library's; beyond it, by the function alone.
     """
 
     def __init__(self, lanes: int, limit: int) -> None:
@@ -37,8 +36,6 @@ class CallingContexts:
         self.libraries: set[int] = set()
         """Functions of libraries."""
         self.library_nodes = 0
-        self.outermost = 0
-        """Nodes of outermost functions."""
         self._known: dict[tuple[int, int, int], int] = {}
 
     def child(self, parent: int, site: int, code: int) -> int:
@@ -55,24 +52,16 @@ class CallingContexts:
                 number = len(self.nodes)
                 self.nodes.append(self._node(parent, site, code, self.nodes[parent].depth + 1))
                 self.library_nodes += code in self.libraries
-                self.outermost += self._is_outermost(number)
             self._known[parent, site, code] = number
         return number
 
     def _put_together(self, parent: int, code: int) -> int | None:
         """The node below which new contexts of a function are put together; None if they are kept apart."""
-        shares = self.outermost >= records.MANY_OUTERMOST and 16 * len(self.nodes) >= self.limit
-        if shares and self._is_outermost(parent):
-            return records.ROOT
         if code not in self.libraries:
             return records.ROOT if len(self.nodes) - self.library_nodes >= self.limit else None
         if 4 * self.library_nodes < 3 * self.limit:
             return None
         return self._library_stretch(parent)[1] if self.library_nodes < self.limit else records.ROOT
-
-    def _is_outermost(self, number: int) -> bool:
-        """Whether a node is of a function that nothing recorded calls."""
-        return self.nodes[number].depth == 1 and self.nodes[number].site != records.ELSEWHERE
 
     def _folded(self, parent: int, site: int, code: int) -> int | None:
         """First node of the recursion that a call belongs to; None if it is none."""
@@ -360,7 +349,7 @@ class TreeBuilder:
         if invocation.waited > invocation.consumed:
             add_wait(node, invocation.waited - invocation.consumed)
         add(self.selves.setdefault(code, [0] * self.lanes), own)
-        if invocation.callees and node.depth > 1:  # what is directly below the root lies below no caller in the tree
+        if invocation.callees:
             depth = nodes[caller.node].depth
             for below in (invocation.callees, invocation.deeper):
                 for descendant, work in below.items():

@@ -54,8 +54,6 @@ ROOT = 0
 """Number of the root node, which stands for everything outside recorded calls."""
 ELSEWHERE = -2
 """Call site of the nodes that take the calls from new contexts once the limit of contexts is reached."""
-MANY_OUTERMOST = 64
-"""With this many contexts of outermost functions, which nothing recorded calls, they share the contexts below them."""
 MAX_DISTANCE = 16
 """Moments of ancestor and descendant are kept up to this distance in the call tree."""
 MAX_KIDS_APART = 64

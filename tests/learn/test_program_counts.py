@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.laws.evaluation import evaluate
 from perflaw.learn.program.counts import CountLaw, learn_counts
-from perflaw.learn.program.terms import values
+from perflaw.learn.program.terms import monomial, restricted, values
 
 N = np.repeat([100.0, 200, 400, 800, 1500, 3000], 2)
 A, B = (one.ravel() for one in np.meshgrid([100.0, 300, 1000, 2000, 3000], [100.0, 200, 500, 1500, 3000]))
@@ -171,3 +172,16 @@ def test_counts_that_are_drawn_about_a_line_are_held_by_the_interval_at_ten_time
     held = [abs(np.log((at(law, n=1600.0) + 0.5) / 6400.5)) <= 1.96 * law.spread({"n": 1600.0}) for law in told]
     assert np.mean(held) > 0.9
     assert np.median([law.spread({"n": 1600.0}) for law in told]) < 0.5
+
+
+def test_a_factor_of_several_monomials_is_computed_once(monkeypatch):
+    asked = []
+
+    def counting(base, features):
+        asked.append(base)
+        return evaluate(base, features)
+
+    monkeypatch.setattr("perflaw.learn.program.terms.evaluate", counting)
+    above = restricted({monomial("n", power): 1.0 for power in (0.0, 1.0, 2.0)}, "n", ">", 500.0)
+    told = values(list(above), {"n": N}, N.size)
+    assert (told == [np.where(N > 500, N**power, 0.0) for power in (0, 1, 2)]).all() and len(asked) == 1

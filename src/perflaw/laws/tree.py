@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from perflaw.errors import DataError
@@ -63,14 +63,20 @@ class Expression:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Expression):
             return NotImplemented
-        if type(self) is not type(other) or self.label != other.label:
-            return False
-        if not self.operands and not other.operands:
-            return True
-        return all(one == two for one, two in zip_longest(_labels(self), _labels(other)))
+        waiting: list[tuple[Expression, Expression]] = [(self, other)]
+        while waiting:
+            one, two = waiting.pop()
+            if one is two:
+                continue
+            mine, theirs = one.operands, two.operands
+            if type(one) is not type(two) or len(mine) != len(theirs) or one.label != two.label:
+                return False
+            waiting.extend(zip(mine, theirs, strict=True))
+        return True
 
     def __hash__(self) -> int:
-        return hash(tuple(_labels(self)) if self.operands else (type(self).__name__, self.label))
+        # What stands below the operands hardly ever tells two expressions apart that someone looks up.
+        return hash((type(self), self.depth, self.label, *(one.label for one in self.operands)))
 
     def __repr__(self) -> str:
         words = []
@@ -101,12 +107,6 @@ def fold(root: Expression, combine: Callable[[Expression, list[Result]], Result]
         first = len(results) - len(operands)
         results[first:] = [combine(node, results[first:])]
     return results[0]
-
-
-def _labels(root: Expression) -> Iterator[tuple[object, ...]]:
-    """Labels and numbers of operands in the order of a walk: they determine the tree."""
-    for node in root.walk():
-        yield (type(node).__name__, len(node.operands), *node.label)
 
 
 # ---- What expressions are made of: numbers, names, texts, operators, functions.

@@ -37,6 +37,39 @@ MAX_CUTS: Final = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The monomials that polynomials are made of at some runs, computed once for all polynomials."""
+
+    place: Mapping[Monomial, int]
+    """Monomial → its column."""
+    design: Array
+    """(r, T) their values in the runs."""
+    far: Array
+    """(T, 2) their values at the largest sizes, and as far beyond as laws of counts are not negative."""
+    points: int
+    """Number of different combinations of the features' values."""
+    different: NDArray[np.intp]
+    """(T,) number of different values of each monomial."""
+
+    @classmethod
+    def of(cls, polynomials: Sequence[Sequence[Monomial]], features: Mapping[str, Array]) -> _Columns:
+        """The monomials of some polynomials in runs with features (r,)."""
+        keys = list(dict.fromkeys(key for one in polynomials for key in one))
+        x = np.array(list(features.values()))
+        design = values(keys, features, x.shape[1]).T
+        far = {name: np.array([column.max(), FAR * column.max()]) for name, column in features.items()}
+        different = np.array([np.unique(column).size for column in design.T])
+        place = {key: number for number, key in enumerate(keys)}
+        return cls(place, design, values(keys, far, 2), np.unique(x, axis=1).shape[1], different)
+
+    def sizes(self, keys: Sequence[Monomial], places: Sequence[int]) -> int:
+        """Number of sizes that polynomials of some monomials tell apart."""
+        if not any(keys) or self.different[places].max() == self.points:
+            return self.points
+        return len(np.unique(self.design[:, places], axis=0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Polynomials:
     """The polynomials of some monomials that are fitted to columns of counts."""
 
@@ -54,21 +87,19 @@ class _Polynomials:
     """(U,) columns that it gives without rounding; all columns if it is a straight line."""
 
     @classmethod
-    def fitted(cls, keys: Sequence[Monomial], features: Mapping[str, Array], counts: Array) -> _Polynomials:
-        """Fit columns of counts (r, U) over features (r,)."""
-        design = values(list(keys), features, len(counts)).T
+    def fitted(cls, keys: Sequence[Monomial], columns: _Columns, counts: Array) -> _Polynomials:
+        """Fit columns of counts (r, U) by monomials of the runs."""
+        places = [columns.place[key] for key in keys]
+        design = columns.design[:, places]
         scale = np.maximum(np.abs(design).max(axis=0), 1e-300)
         coefficients = np.linalg.lstsq(design / scale, counts, rcond=None)[0] / scale[:, None]
         difference = np.abs(design @ coefficients - counts)
         exact = (difference < np.maximum(EXACT, 1e-10 * counts)).all(axis=0)
-        far = {name: np.array([x.max(), FAR * x.max()]) for name, x in features.items()}
-        beyond = values(list(keys), far, 2).T @ coefficients
-        exact &= (beyond > -EXACT).all(axis=0)
-        sizes = np.unique(design if any(keys) else np.array(list(features.values())).T, axis=0)
+        exact &= (columns.far[places].T @ coefficients > -EXACT).all(axis=0)
         residual = difference.max(axis=0)
         line = all(len(key) <= 1 and sum(power for _, power in key) <= 1.0 for key in keys)
         plain = line | (residual <= UNROUNDED * np.maximum(counts.max(axis=0), 1.0))
-        return cls(keys, coefficients, exact, residual, len(sizes) - len(keys), plain)
+        return cls(keys, coefficients, exact, residual, columns.sizes(keys, places) - len(keys), plain)
 
     def terms(self, column: int | np.intp) -> dict[Monomial, float]:
         """The polynomial of a column."""
@@ -104,11 +135,12 @@ def _exact(counts: Array, features: Mapping[str, Array]) -> list[TermSum | None]
     coefficients = np.full(counts.shape[1], 9)
     polynomials = sorted(_polynomials(features), key=len)
     longer = sum(len(keys) > 2 for keys in polynomials)
+    columns = _Columns.of(polynomials, features)
     for keys in polynomials:
         waiting = np.flatnonzero(coefficients >= len(keys))
         if not waiting.size:
             continue
-        fits = _Polynomials.fitted(keys, features, counts[:, waiting])
+        fits = _Polynomials.fitted(keys, columns, counts[:, waiting])
         evidence = fits.spare * np.where(fits.plain, ranges[waiting], bent[waiting])
         needed = MIN_EVIDENCE + (log(longer) if len(keys) > 2 else 0.0)  # the more are tried, the more hit by chance
         believed = fits.exact & (fits.spare >= 2) & (evidence >= needed)
@@ -135,9 +167,10 @@ def _bends(counts: Array, features: Mapping[str, Array]) -> Array:
         y, share = counts[first], (sizes[1:-1] - sizes[:-2]) / (sizes[2:] - sizes[:-2])
         chords = y[:-2] + share[:, None] * (y[2:] - y[:-2])
         return np.asarray(np.log(2.0 * np.abs(y[1:-1] - chords) + 1.0).mean(axis=0))
-    lines = [
-        _Polynomials.fitted([ONE, monomial(name, 1.0)], {name: x}, counts).residual for name, x in features.items()
-    ]
+    lines = []
+    for name, x in features.items():
+        line = [ONE, monomial(name, 1.0)]
+        lines.append(_Polynomials.fitted(line, _Columns.of([line], {name: x}), counts).residual)
     return np.asarray(np.log(2.0 * np.min([np.ptp(counts, axis=0) / 2.0, *lines], axis=0) + 1.0))
 
 
@@ -154,15 +187,19 @@ def _kinked(counts: Array, features: Mapping[str, Array]) -> list[TermSum | None
         needed = MIN_EVIDENCE + log(max(len(cuts), 1) * len(polynomials))
         for cut in cuts:
             below = x < sizes[cut]
-            sides = [_simplest(polynomials, {name: x[side]}, counts[side]) for side in (below, ~below)]
-            for column in range(counts.shape[1]):
-                left, right = sides[0][column], sides[1][column]
+            lefts = _simplest(polynomials, {name: x[below]}, counts[below])
+            bent = [column for column, left in enumerate(lefts) if left is not None]
+            if not bent:
+                continue
+            rights = _simplest(polynomials, {name: x[~below]}, counts[~below][:, bent])
+            for place, (column, right) in enumerate(zip(bent, rights, strict=True)):
+                left = lefts[column]
                 if left is None or right is None or right.spare < 1:
                     continue
                 evidence = (left.spare + right.spare) * float(ranges[column]) - needed
                 if evidence > best[column]:
                     best[column] = evidence
-                    pieces = left.terms(column), right.terms(column)
+                    pieces = left.terms(column), right.terms(place)
                     kink = _crossing(name, pieces, float(sizes[cut - 1]), float(sizes[cut]))
                     laws[column] = {**restricted(pieces[0], name, "<=", kink), **restricted(pieces[1], name, ">", kink)}
     return laws
@@ -173,8 +210,13 @@ def _simplest(
 ) -> list[_Polynomials | None]:
     """The polynomial with the fewest coefficients that gives each column of counts (r, U); None where there is none."""
     found: list[_Polynomials | None] = [None] * counts.shape[1]
+    columns = _Columns.of(polynomials, features)
     for keys in polynomials:
-        fits = _Polynomials.fitted(keys, features, counts)
+        if len(keys) > columns.points:
+            continue
+        if all(one is not None and len(one.keys) < len(keys) for one in found):
+            break
+        fits = _Polynomials.fitted(keys, columns, counts)
         if fits.spare < 0:
             continue
         for column in np.flatnonzero(fits.exact & fits.plain):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product as product_of
+from sys import float_info
 from typing import Final
 
 import numpy as np
@@ -152,11 +153,18 @@ def _contradicts(bases: Iterable[Expression]) -> bool:
 def values(keys: list[Monomial], features: Mapping[str, Array], count: int) -> Array:
     """Values of monomials at ``count`` points, (T, count); those beyond the largest are the largest."""
     out = np.ones((len(keys), count))
+    known: dict[tuple[Expression, float], Array] = {}
+    """Values of the factors: monomials of one law have many in common."""
     with np.errstate(all="ignore"):
         for row, key in zip(out, keys, strict=True):
-            for base, power in key:
-                row *= (features[base.text] if isinstance(base, Name) else evaluate(base, features)) ** power
-    return np.minimum(np.nan_to_num(out, nan=0.0), LARGEST)
+            for factor in key:
+                if factor not in known:
+                    base, power = factor
+                    known[factor] = (
+                        features[base.text] if isinstance(base, Name) else evaluate(base, features)
+                    ) ** power
+                row *= known[factor]
+    return np.minimum(np.maximum(np.where(np.isnan(out), 0.0, out), -float_info.max), LARGEST)
 
 
 def expression_of(terms: TermSum) -> Expression:

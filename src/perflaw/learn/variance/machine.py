@@ -6,6 +6,7 @@ does. Such variation must not be attributed to the functions that happen to run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -344,6 +345,8 @@ def chance_losses(tree: CallTree, weights: ContextWeights, disturbed: NDArray[np
     )
     rate = np.divide(squares, time, out=np.zeros(count), where=time > 0)
     result, tells = np.zeros(len(own)), (time > 0) & (spent < MAX_LOST_SHARE * time)
+    functions: list[_Losses] = []
+    of_functions: list[NDArray[np.intp]] = []
     for one in np.flatnonzero(time > 0).tolist():
         others = np.flatnonzero(tells & (np.arange(count) != one) & (time >= MIN_TIME_RATIO * time[one]))
         mine = np.flatnonzero(lost & (component == one))
@@ -364,37 +367,58 @@ def chance_losses(tree: CallTree, weights: ContextWeights, disturbed: NDArray[np
         if len(mine):
             mine = mine[np.argsort(-excess[mine], kind="stable")]
             largest = np.argsort(-losses, kind="stable")
-            allowed = _allowed_losses(
-                np.cumsum(weights.weight[mine]),
-                np.cumsum(number[largest]),
-                losses[largest],
-                time[one] / (time[one] + watched),
+            functions.append(
+                _Losses(
+                    np.cumsum(weights.weight[mine]),
+                    np.cumsum(number[largest]),
+                    losses[largest],
+                    time[one] / (time[one] + watched),
+                )
             )
-            result[mine] = np.minimum(excess[mine], allowed)
+            of_functions.append(mine)
+    for mine, allowed in zip(of_functions, _allowed_losses(functions), strict=True):
+        result[mine] = np.minimum(excess[mine], allowed)
     return result
 
 
-def _allowed_losses(mine: Floats, theirs: Floats, losses: Floats, share: float) -> Floats:
-    """(M,) how large the losses of a function may be by chance, of which ``mine`` (M,) are as large or larger.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Losses:
+    """The losses of a function and of others, the largest first."""
 
-    Of the other functions' ``losses`` (T,), the largest first, ``theirs`` (T,) are as large or larger. The function has a
-    ``share`` of the time of all. If losses come at random, each of them hits it with that chance; so where the others have
-    N (and half a one more, which is Jeffreys' prior of a rate), it has M and more with the chance I_share(M, N + 1/2).
+    mine: Floats
+    """(M,) number of the function's losses that are as large as each of them, or larger."""
+    theirs: Floats
+    """(T,) the same of the other functions."""
+    sizes: Floats
+    """(T,) the losses of the other functions, ns."""
+    share: float
+    """The function's share of the time of all."""
 
-    >>> _allowed_losses(np.arange(1.0, 7.0), np.array([1.0, 2.0]), np.array([9e3, 5e3]), 0.5)
-    array([200000., 200000., 200000.,   9000.,   9000.,   9000.])
+
+def _allowed_losses(functions: Sequence[_Losses]) -> list[Floats]:
+    """(M,) of each function: how large its losses may be by chance.
+
+    If losses come at random, each of them hits a function with the chance that is its share of the time; so where the others
+    have N (and half a one more, which is Jeffreys' prior of a rate), it has M and more with the chance I_share(M, N + 1/2).
+
+    >>> _allowed_losses([_Losses(np.arange(1.0, 7.0), np.array([1.0, 2.0]), np.array([9e3, 5e3]), 0.5)])
+    [array([200000., 200000., 200000.,   9000.,   9000.,   9000.])]
     """
-    others, sizes = np.append(0.0, theirs) + 0.5, np.append(MAX_SWITCH_COST_NS, losses)
+    if not functions:
+        return []
+    others = np.concatenate([np.append(0.0, one.theirs) + 0.5 for one in functions])
+    sizes = np.concatenate([np.append(MAX_SWITCH_COST_NS, one.sizes) for one in functions])
+    mine, length = np.concatenate([one.mine for one in functions]), [len(one.mine) for one in functions]
+    number = np.array([len(one.theirs) + 1 for one in functions])
+    beyond, share = np.repeat(np.cumsum(number), length), np.repeat([one.share for one in functions], length)
     # The more losses the others have, the likelier it is: the first number at which it is possible is found by halving.
-    first, end = np.zeros(len(mine), dtype=np.intp), np.full(len(mine), len(others))
-    while (first < end).any():
-        middle = np.minimum((first + end) // 2, len(others) - 1)
-        possible = betainc(mine, others[middle], share) >= MIN_CHANCE
-        end, first = (
-            np.where(possible, np.minimum(middle, end), end),
-            np.where(possible, first, np.minimum(middle + 1, end)),
-        )
-    return np.where(first < len(others), sizes[np.minimum(first, len(others) - 1)], 0.0)
+    first, end = np.repeat(np.cumsum(number) - number, length), beyond.copy()
+    while (left := np.flatnonzero(first < end)).size:
+        middle = (first[left] + end[left]) // 2
+        possible = betainc(mine[left], others[middle], share[left]) >= MIN_CHANCE
+        end[left], first[left] = np.where(possible, middle, end[left]), np.where(possible, first[left], middle + 1)
+    allowed = np.where(first < beyond, sizes[np.minimum(first, beyond - 1)], 0.0)
+    return np.split(allowed, np.cumsum(length)[:-1])
 
 
 MAX_COLD_NS: Final = 10_000.0

@@ -115,7 +115,8 @@ def test_deadlines_at_a_value_that_many_calls_share():
     x = np.sort(np.where(np.arange(4000) % 200 == 0, 3623.0, 23.0))
     seen = CostDistribution(x, np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
     sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
-    observed = [one.observed for one in missed_deadlines((22.9, 23, 100, 3622, 3623), sums, seen)]
+    [found] = missed_deadlines([((22.9, 23, 100, 3622, 3623), sums, seen)])
+    observed = [one.observed for one in found]
     assert observed == pytest.approx([1, 0.005, 0.005, 0.005, 0])
     bounds = [exceeded_deadline(p, sums, seen) for p in (0.004, 0.006, 0.01)]
     assert [(one.observed, one.high) for one in bounds] == [(3623, 3623), (23, 3623), (23, 23)]
@@ -169,7 +170,7 @@ def test_deadlines_of_a_known_distribution():
     x.sort()
     seen = CostDistribution(x, np.ones(len(x)), np.array([log_bucket(int(v)) for v in x], dtype=float))
     sums = Stats(len(x), int(x.sum()), sum(int(v) ** 2 for v in x))
-    [found] = missed_deadlines([3e6], sums, seen)
+    [[found]] = missed_deadlines([([3e6], sums, seen)])
     assert found.low < np.exp(-3) < found.high
     assert found.low < found.observed < found.high
     assert found.chebyshev == pytest.approx(0.25, abs=0.02)
@@ -188,7 +189,7 @@ def test_few_calls_bound_no_rare_deadline():
     limit = exceeded_deadline(0.01, sums, seen)
     assert limit.observed is None
     assert limit.high is None
-    [found] = missed_deadlines([100], sums, seen)
+    [[found]] = missed_deadlines([([100], sums, seen)])
     assert (found.observed, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(1 - 0.025 ** (1 / 30))
 
@@ -261,3 +262,17 @@ def test_drivers_of_all_functions_are_learnt_in_one_call(monkeypatch):
     assert calls == [3]
     assert [one.of for one in first] == [one.of for one in both] == ["own time"]
     assert none == ()
+
+
+def test_limits_of_many_functions_are_those_of_each():
+    rng, asked = np.random.default_rng(3), []
+    for size in (40, 3, 500):
+        x = np.sort(rng.lognormal(8.0, 1.0, size).round())
+        seen = CostDistribution(x, np.full(size, 7.0), np.array([log_bucket(int(v)) for v in x], dtype=float))
+        sums = Stats(7 * size, 7 * int(x.sum()), 7 * sum(int(v) ** 2 for v in x))
+        asked.append((np.geomspace(x[0] / 2, 2 * x[-1], 9).tolist(), sums, seen))
+    together = missed_deadlines([*asked, ((), asked[0][1], asked[0][2])])
+    alone = [one for each in asked for one in missed_deadlines([each])]
+    assert [len(one) for one in together] == [9, 9, 9, 0]
+    for one, other in zip([each for of_one in together for each in of_one], [e for a in alone for e in a], strict=True):
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), rel=1e-12)

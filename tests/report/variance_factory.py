@@ -31,7 +31,7 @@ def server() -> tuple[VarianceView, ...]:
     components = [Component(name) for name in ("app.handle", "app.parse", "app.look_up", "app.token")]
     views = []
     for one in surveys:
-        explanations = {component: one.explain_with_curve(component) for component in components}
+        explanations = dict(zip(components, one.explain_with_curves(components), strict=True))
         views.append(VarianceView(one.variance, {c: found for c, found in explanations.items() if found}))
     return tuple(views)
 

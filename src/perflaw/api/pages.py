@@ -38,7 +38,7 @@ MAX_DRIVEN = 12
 """Functions whose drivers are learnt."""
 EXPLAINED = 0.4
 """Part of the time of explaining that passes before drivers are learnt."""
-PART = 2
+PART = 8
 """Functions that are explained by one task of a cluster."""
 _SIDE_BY_SIDE = ("time", "cpu", "events")
 
@@ -286,4 +286,4 @@ def variance_views(
 
 
 def _explain_each(components: Sequence[Component], survey: Survey) -> list[Explanation | None]:
-    return [survey.explain_with_curve(component) for component in components]
+    return survey.explain_with_curves(components)

@@ -11,7 +11,7 @@ import numpy as np
 from perflaw.learn.variance.drivers import Response, drivers, responses
 from perflaw.learn.variance.explain import explain
 from perflaw.learn.variance.interruptions import Outliers, find_outliers, happened_once, remove_interruptions
-from perflaw.learn.variance.latency import latency_of, varying_latencies
+from perflaw.learn.variance.latency import varying_latencies
 from perflaw.learn.variance.moments import Stats, pooled
 from perflaw.learn.variance.parts import find_cause, off_cpu_reasons, off_cpu_share, stats_by_metric
 from perflaw.learn.variance.patterns import (
@@ -23,7 +23,7 @@ from perflaw.learn.variance.patterns import (
     label,
     without_stack,
 )
-from perflaw.learn.variance.tail import cost_distribution
+from perflaw.learn.variance.tail import CostDistribution
 from perflaw.learn.variance.tree import Options, Tree, tracing_hides
 from perflaw.parts import step_of, untold
 from perflaw.types.call_trees import CallTree
@@ -90,29 +90,22 @@ class Survey:
     def explain(self, component: Component, deadlines: Sequence[float], with_drivers: bool) -> Explanation | None:
         """Why a function is sometimes slow; None if no call of it completed. The component must be in the tree."""
         number = self.tree.call_tree.components.index(component)
-        explanation = explain(self.tree, number, self.options, deadlines)
+        [explanation] = explain(self.tree, [number], self.options, lambda _: deadlines)
         if not explanation or not with_drivers:
             return explanation
         [found] = drivers([responses(self.tree, self.tree.contexts(number), self.options)])
         return replace(explanation, drivers=found)
 
-    def explain_with_curve(self, component: Component) -> Explanation | None:
-        """Why a function is sometimes slow, with a whole curve of deadlines and without drivers.
+    def explain_with_curves(self, components: Sequence[Component]) -> list[Explanation | None]:
+        """Why each of some functions is sometimes slow, with a whole curve of deadlines and without drivers.
 
-        None if no call of it completed, or if the component is not in the tree. Deadlines are spread evenly on a
-        logarithmic axis, from below the fastest call to above the slowest.
+        None if no call of it completed, or if the component is not in the tree.
         """
-        if component not in self.tree.call_tree.components:
-            return None
-        heads = self.tree.contexts(self.tree.call_tree.components.index(component))
-        latency = latency_of(self.tree, heads, self.options) if heads else None
-        costs = latency[2] if latency else cost_distribution(self.tree, heads)
-        values = costs.values[(costs.values > 0) & (costs.weight > 0)] if costs is not None else np.zeros(0)
-        deadlines: list[float] = []
-        if len(values):
-            low, high = float(values.min()) / CURVE_MARGIN, float(values.max()) * CURVE_MARGIN
-            deadlines = np.geomspace(low, high, CURVE_POINTS).tolist()
-        return self.explain(component, deadlines, with_drivers=False)
+        number = {component: place for place, component in enumerate(self.tree.call_tree.components)}
+        known = [component for component in components if component in number]
+        explained = explain(self.tree, [number[component] for component in known], self.options, _curve)
+        found = dict(zip(known, explained, strict=True))
+        return [found.get(component) for component in components]
 
     def responses(self, component: Component) -> tuple[Response, ...]:
         """What varies of a function, for :func:`drivers`; nothing if no call of it completed, or if it is not in the tree."""
@@ -120,6 +113,16 @@ class Survey:
             return ()
         heads = self.tree.contexts(self.tree.call_tree.components.index(component))
         return responses(self.tree, heads, self.options) if heads else ()
+
+
+def _curve(costs: CostDistribution) -> Sequence[float]:
+    """Deadlines that are spread evenly on a logarithmic axis, from below the fastest call to above the slowest."""
+    values = costs.values[(costs.values > 0) & (costs.weight > 0)]
+    if not len(values):
+        return []
+    low, high = float(values.min()) / CURVE_MARGIN, float(values.max()) * CURVE_MARGIN
+    deadlines: list[float] = np.geomspace(low, high, CURVE_POINTS).tolist()
+    return deadlines
 
 
 def survey(tree: CallTree, options: Options | None = None, tell: Callable[[float], None] = untold) -> Survey:

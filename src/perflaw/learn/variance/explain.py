@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 
 from perflaw.learn.variance.latency import latency_of
-from perflaw.learn.variance.moments import split
+from perflaw.learn.variance.moments import Stats, split
 from perflaw.learn.variance.parts import (
     OWN,
     Parts,
@@ -23,16 +24,39 @@ from perflaw.learn.variance.parts import (
     stats_by_metric,
 )
 from perflaw.learn.variance.patterns import underliers
-from perflaw.learn.variance.tail import budget, cost_distribution, exceeded_deadline, missed_deadlines
+from perflaw.learn.variance.tail import (
+    CostDistribution,
+    budget,
+    cost_distribution,
+    exceeded_deadline,
+    missed_deadlines,
+)
 from perflaw.learn.variance.tree import Options, Tree, is_high, tracing_hides
 from perflaw.types.variance import Block, Callee, Context, Exemplar, Explanation, Part, Relation, Source
 
 
-def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[float] = ()) -> Explanation | None:
-    """The explanation of a function, given by its number; None if no invocation completed.
+def explain(
+    tree: Tree,
+    components: Sequence[int],
+    options: Options,
+    deadlines: Callable[[CostDistribution], Sequence[float]] = lambda _: (),
+) -> list[Explanation | None]:
+    """The explanation of each of some functions, given by their numbers; None if no invocation completed.
 
-    ``deadlines`` are in the unit of the metric.
+    ``deadlines`` chooses those of a function, in the unit of the metric.
     """
+    explained = [_explain(tree, component, options) for component in components]
+    asked = {
+        place: (deadlines(costs), measured, costs)
+        for place, (_, measured, costs) in ((place, one) for place, one in enumerate(explained) if one)
+        if costs
+    }
+    missed = dict(zip(asked, missed_deadlines(list(asked.values())), strict=True))
+    return [one and replace(one[0], deadlines=missed.get(place, ())) for place, one in enumerate(explained)]
+
+
+def _explain(tree: Tree, component: int, options: Options) -> tuple[Explanation, Stats, CostDistribution | None] | None:
+    """The explanation of a function without deadlines, and what deadlines are held against."""
     heads = tree.contexts(component)
     if not heads:
         return None
@@ -57,7 +81,7 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
     costs, measured = cost_distribution(tree, heads), total
     if latency := latency_of(tree, heads, options):
         _, measured, costs = latency
-    return Explanation(
+    explanation = Explanation(
         tree.call_tree.components[component],
         metric,
         total.n,
@@ -77,11 +101,12 @@ def explain(tree: Tree, component: int, options: Options, deadlines: Sequence[fl
         budget(tree, parts, sampled, sources),
         tuple(contexts),
         _exemplars(tree, component, sampled),
-        missed_deadlines(deadlines, measured, costs) if costs and deadlines else (),
+        (),
         tuple(exceeded_deadline(each, measured, costs) for each in options.probabilities) if costs else (),
         latency=latency[0] if latency else None,
         tracing_ns=tracing_hides(tree, heads, total, options),
     )
+    return explanation, measured, costs
 
 
 def _parts(tree: Tree, parts: Parts) -> tuple[Part, ...]:

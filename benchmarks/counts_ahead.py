@@ -89,7 +89,7 @@ def answers(sizes: Array, calls: Array) -> list[Answer]:
 
 def answer(law: CountLaw, far: float, true: float) -> Answer:
     told = float(law.values({"n": np.array([far])}, 1)[0])
-    return Answer(law.learnt is None and law.begun is None, told, law.spread({"n": far}), true)
+    return Answer(law.learnt is None and law.begun is None, told, law.spreads([{"n": far}])[0], true)
 
 
 def table_row(name: str, of_program: list[Answer]) -> str:

@@ -67,17 +67,21 @@ class Surprise:
     exponent: float
     """Power of the feature by which the counts at the largest value left that law, since the value before."""
 
-    def spread(self, law: TermSum, point: Point) -> float:
-        """Standard deviation of the logarithm of a law's count at a point beyond, by this surprise; 0 within the data.
+    def spreads(self, law: TermSum, points: Sequence[Point]) -> list[float]:
+        """Standard deviation of the logarithm of a law's count at points beyond, by this surprise; 0 within the data.
 
         A 95 % interval reaches as far as the counts would leave the law at the same power again, and as the growth that the
         earlier law tells.
         """
-        far = max(point[self.feature], self.top)
-        at = {name: np.array([value, value]) for name, value in point.items()}
-        at[self.feature] = np.array([self.top, far])
-        growth, earlier = (float(np.diff(_logarithms(_values(terms, at, 2)))[0]) for terms in (law, self.earlier))
-        return hypot(growth - earlier, self.exponent * log(far / self.top)) / _STANDARD_ERRORS
+        far = [max(point[self.feature], self.top) for point in points]
+        at = {name: np.array([point[name] for point in points] * 2, dtype=np.float64) for name in points[0]}
+        at[self.feature] = np.array([self.top] * len(points) + far)
+        both = (_logarithms(_values(terms, at, 2 * len(points))) for terms in (law, self.earlier))
+        growth, earlier = ((one[len(points) :] - one[: len(points)]).tolist() for one in both)
+        return [
+            hypot(one - other, self.exponent * log(end / self.top)) / _STANDARD_ERRORS
+            for one, other, end in zip(growth, earlier, far, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,33 +105,38 @@ class CountLaw:
         """The expected count at ``count`` points, (count,)."""
         return _values(self.terms, features, count)
 
-    def spread(self, point: Point) -> float:
-        """Standard deviation of the logarithm of the expected count at a point; 0 where it is exact.
+    def spreads(self, points: Sequence[Point]) -> list[float]:
+        """Standard deviation of the logarithm of the expected count at points with the same features; 0 where it is exact.
 
         From the only size with calls on, an unknown exponent has a standard deviation of one.
         """
+        if not points:
+            return []
         if self.follows is not None:
             law, growing = self.follows
-            at = {name: np.array([value]) for name, value in point.items()}
-            [whole], [part] = law.values(at, 1).tolist(), _values(growing, at, 1).tolist()
-            return min(law.spread(point) * (whole / part if part > 0 else 1.0), MAX_SPREAD)
-        by_surprise = [one.spread(self.terms, point) for one in self.surprises]
-        return min(hypot(self._spread_of_law(point), *by_surprise), MAX_SPREAD)
+            at = {name: np.array([point[name] for point in points], dtype=np.float64) for name in points[0]}
+            whole, part = (_values(terms, at, len(points)).tolist() for terms in (law.terms, growing))
+            ratios = [one / other if other > 0 else 1.0 for one, other in zip(whole, part, strict=True)]
+            return [min(one * ratio, MAX_SPREAD) for one, ratio in zip(law.spreads(points), ratios, strict=True)]
+        by_surprise = (one.spreads(self.terms, points) for one in self.surprises)
+        return [min(hypot(*one), MAX_SPREAD) for one in zip(self._spreads_of_law(points), *by_surprise, strict=True)]
 
-    def _spread_of_law(self, point: Point) -> float:
+    def _spreads_of_law(self, points: Sequence[Point]) -> list[float]:
         if self.begun is not None:
             feature, size = self.begun
-            return min(max(log(max(point[feature], size) / size), 0.0), MAX_SPREAD)
+            return [min(max(log(max(point[feature], size) / size), 0.0), MAX_SPREAD) for point in points]
         if self.learnt is None:
-            return self.rounding
+            return [self.rounding] * len(points)
         law = self.learnt.law
-        tops = {name: high for name, (_, high) in law.range.items() if name in point}
-        within = {name: min(value, tops.get(name, value)) for name, value in point.items()}
-        spread, least = (_spread_of(one) for one in self.learnt.predict([point, within]))
-        beyond = max([log(point[name] / high) for name, high in tops.items() if 0 < high < point[name]], default=0.0)
-        spread = hypot(spread, (BEND if law.segments else DRIFT) * beyond)
-        most = hypot(least, MOST_DRIFT * beyond) if self.surprises else MAX_SPREAD
-        return min(spread, most, MAX_SPREAD)
+        tops = {name: high for name, (_, high) in law.range.items() if name in points[0]}
+        within = [{name: min(value, tops.get(name, value)) for name, value in point.items()} for point in points]
+        of_points = [_spread_of(one) for one in self.learnt.predict([*points, *within])]
+        spreads = []
+        for point, spread, least in zip(points, of_points, of_points[len(points) :], strict=False):
+            far = max([log(point[name] / high) for name, high in tops.items() if 0 < high < point[name]], default=0.0)
+            most = hypot(least, MOST_DRIFT * far) if self.surprises else MAX_SPREAD
+            spreads.append(min(hypot(spread, (BEND if law.segments else DRIFT) * far), most, MAX_SPREAD))
+        return spreads
 
 
 def _spread_of(prediction: Prediction) -> float:

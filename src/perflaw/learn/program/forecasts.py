@@ -91,13 +91,27 @@ class Forecasts:
 
 def forecast(model: CostModel, point: Point) -> Forecasts:
     """Costs of a run at a point, with draws of the whole tree."""
+    return forecast_each(model, [point])[0]
+
+
+def forecast_each(model: CostModel, points: Sequence[Point]) -> list[Forecasts]:
+    """Costs of runs at points with the same features: the laws of calls are asked once for all of them."""
+    counts = {id(strand.count): strand.count for strand in model.strands}
+    spreads = {law: count.spreads(points) for law, count in counts.items()}
+    return [
+        _forecast(model, point, {law: of_points[place] for law, of_points in spreads.items()})
+        for place, point in enumerate(points)
+    ]
+
+
+def _forecast(model: CostModel, point: Point, spread: Mapping[int, float]) -> Forecasts:
+    """Costs of a run at a point where the counts of strands, by their identity, have these standard deviations."""
     at = {name: np.array([float(value)]) for name, value in point.items()}
     strands = model.strand_costs(at)
     # Costs of the strands in each draw, (K, DRAWS). Functions with the same law of calls share their draw, and all share
     # the error of the runs' median speed.
     random = np.random.default_rng(0)
     normal: dict[int, Array] = {}
-    spread: dict[int, float] = {}
     unit: dict[int, Array] = {}
     out = np.empty((len(strands), DRAWS))
     speeds = np.log(model.units.speed)
@@ -112,7 +126,7 @@ def forecast(model: CostModel, point: Point) -> Forecasts:
     for k, strand in enumerate(model.strands):
         law = id(strand.count)
         if law not in normal:
-            normal[law], spread[law] = random.normal(size=DRAWS), strand.count.spread(point)
+            normal[law] = random.normal(size=DRAWS)
         if strand.cell not in unit:
             unit[strand.cell] = _unit_draws(model, strand.cell, units[strand.cell], beyond, random)
         out[k] = strands[k] * np.exp(normal[law] * spread[law] + common) * unit[strand.cell]

@@ -14,7 +14,7 @@ from perflaw.laws.evaluation import evaluate
 from perflaw.laws.growth import REACH, leading_term
 from perflaw.laws.tree import Binary, Call, Expression, Name, Number
 from perflaw.learn.program.counts import Point
-from perflaw.learn.program.forecasts import Forecasts, forecast
+from perflaw.learn.program.forecasts import Forecasts, forecast_each
 from perflaw.learn.program.model import CostModel
 from perflaw.learn.program.short import FAR, OF_INTERVAL, TOLERANCE, not_above_larger, short_law
 from perflaw.learn.program.terms import (
@@ -57,16 +57,19 @@ class RunLaws:
         tops = {name: float(np.percentile(x, 95)) for name, x in model.features.items()}
         points = [at] if at else [{name: factor * top for name, top in tops.items()} for factor in FACTORS]
         known = [point for point in points if point is not None and model.features.keys() <= point.keys()]
-        self.forecasts: list[tuple[Point, Forecasts]] = [(point, forecast(model, point)) for point in known]
         # Growth is asked for just beyond the data, because laws that go on from the count at the largest size begin there.
         self._top = {name: float(x.max()) * (1.0 + 1e-9) for name, x in model.features.items()}
+        near = [{**self._top, name: factor * top} for name, top in self._top.items() for factor in (1.0, 1.25)]
+        told = forecast_each(model, [*({name: point[name] for name in model.features} for point in known), *near])
+        self.forecasts: list[tuple[Point, Forecasts]] = list(zip(known, told, strict=False))
+        growing = iter(told[len(known) :])
         self._limits: dict[str, list[tuple[float, Array]]] = {}
         """Values of a feature, with the limits of the means of all components there; see :meth:`_relative_limits`."""
         self._slopes: dict[str, tuple[Array, Array]] = {}
         """Interval of the local exponent of each component at the largest value of a feature, (F,) each."""
         half_width = np.full(len(model.components), np.inf)
         for name, top in self._top.items():
-            at_top, beyond_top = (forecast(model, {**self._top, name: factor * top}) for factor in (1.0, 1.25))
+            at_top, beyond_top = next(growing), next(growing)
             start, end = at_top.draws, beyond_top.draws
             limits = at_top.relative_limits()
             self._limits[name] = [(top, limits)]
@@ -252,7 +255,8 @@ class RunLaws:
             asked = [(point[name], forecasts) for point, forecasts in self.forecasts if point[name] not in (low, top)]
             known += [(x, forecasts.relative_limits()) for x, forecasts in asked]
             far = [] if any(point[name] >= max(FACTORS) * top for point, _ in self.forecasts) else [max(FACTORS) * top]
-            known += [(x, forecast(self.model, {**self._top, name: x}).relative_limits()) for x in (low, *far)]
+            ends = forecast_each(self.model, [{**self._top, name: x} for x in (low, *far)])
+            known += [(x, one.relative_limits()) for x, one in zip((low, *far), ends, strict=True)]
             known.sort(key=lambda one: one[0])
         return np.log1p([x for x, _ in known]), np.array([limits for _, limits in known]).transpose(1, 0, 2)
 

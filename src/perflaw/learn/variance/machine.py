@@ -190,29 +190,39 @@ class SharedVariation:
         cost = self._costs
         near = int(np.searchsorted(cost, mean / MAX_LENGTH_RATIO))
         shorter = int(np.searchsorted(cost, mean * MAX_LENGTH_RATIO, side="right"))
-        known = self._known.get((near, shorter, quiet))
-        if known is None:
-            known = self._known[near, shorter, quiet] = self._squares_between(near, shorter, quiet)
-        return known
-
-    def _squares_between(self, near: int, shorter: int, quiet: bool) -> float:
-        """:meth:`squares` of code as long as the constant contexts at these places of their order."""
-        squares = (self._quiet_squares if quiet else self._all_squares[self._constant])[self._order]
-        function = self.tree.component[self._constant][self._order]
-        similar, any_length = (  # of the steadier contexts; 1 if there are too few contexts or functions
-            float(np.quantile(squares[those], STEADY_QUANTILE))
-            if those.stop - those.start >= MIN_CONTEXTS and len(np.unique(function[those])) >= MIN_FUNCTIONS
-            else 1.0
-            for those in (slice(near, shorter), slice(0, shorter))
-        )
+        any_length = self._steady(0, shorter, quiet)
         if any_length == 1 or self._lasting < MIN_LASTING_FRACTION * (any_length - 1):
             return 1.0
-        return max(similar, 1 + self._lasting)
+        return max(self._steady(near, shorter, quiet), 1 + self._lasting)
+
+    def _steady(self, first: int, end: int, quiet: bool) -> float:
+        """E[x²]/E[x]² of the steadier ones of the constant contexts from a place of their order to another.
+
+        It is 1 if there are too few contexts or functions.
+        """
+        known = self._known.get((first, end, quiet))
+        if known is not None:
+            return known
+        steady, those = 1.0, slice(first, end)
+        if end - first >= MIN_CONTEXTS and len(np.unique(self._function[those])) >= MIN_FUNCTIONS:
+            steady = float(np.quantile(self._squares[quiet][those], STEADY_QUANTILE))
+        self._known[first, end, quiet] = steady
+        return steady
 
     @cached_property
     def _known(self) -> dict[tuple[int, int, bool], float]:
-        """What :meth:`_squares_between` said: functions are many, and their lengths fall between the same contexts."""
+        """What :meth:`_steady` said: functions are many, and their lengths fall between the same contexts."""
         return {}
+
+    @cached_property
+    def _function(self) -> NDArray[np.int64]:
+        """Functions of the constant contexts, in their order."""
+        return self.tree.component[self._constant][self._order]
+
+    @cached_property
+    def _squares(self) -> tuple[Floats, Floats]:
+        """E[x²]/E[x]² of the constant contexts, in their order: of all invocations, and of those that nothing disturbed."""
+        return self._all_squares[self._constant][self._order], self._quiet_squares[self._order]
 
     @cached_property
     def _all_squares(self) -> Floats:

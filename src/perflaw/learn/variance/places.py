@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cached_property
 
@@ -46,21 +47,27 @@ class EnclosingCalls:
         return np.unique(np.array(self.samples.run), return_inverse=True)[1]
 
     @cached_property
-    def _sampled(self) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
-        """Places of the sampled invocations by run, node and start; what stands for run and node of each; the starts."""
+    def _sampled(self) -> tuple[list[int], list[int], dict[int, tuple[int, int]]]:
+        """Places of the sampled invocations by run, node and start; the starts; where those of each run and node are.
+
+        They are Python's own lists, because so little is asked of them at a time.
+        """
         key = self._run * len(self.parent) + self.samples.node
         order = np.lexsort((self.samples.started, key))
-        return order, key[order], self.samples.started[order]
+        keys, first, count = np.unique(key[order], return_index=True, return_counts=True)
+        spans = dict(zip(keys.tolist(), zip(first.tolist(), (first + count).tolist(), strict=True), strict=True))
+        return order.tolist(), self.samples.started[order].tolist(), spans
 
     def of(self, place: int) -> list[tuple[int, int | None]]:
         """Node and place of each invocation around this one, itself the last; None where it was not sampled."""
         start = int(self.samples.started[place])
-        end, node = self.samples.started[place] + self.samples.time[place], int(self.samples.node[place])
+        end, node = start + float(self.samples.time[place]), int(self.samples.node[place])
         path: list[tuple[int, int | None]] = [(node, place)]
-        order, keys, starts = self._sampled
+        order, starts, spans = self._sampled
+        of_run = int(self._run[place]) * len(self.parent)
         while (node := int(self.parent[node])) > 0:
-            first, behind = np.searchsorted(keys, int(self._run[place]) * len(self.parent) + np.array([node, node + 1]))
-            last = first + int(np.searchsorted(starts[first:behind], start, side="right")) - 1
-            is_around = last >= first and starts[last] + self.samples.time[order[last]] >= end
-            path.append((node, int(order[last]) if is_around else None))
+            first, behind = spans.get(of_run + node, (0, 0))
+            last = bisect_right(starts, start, first, behind) - 1
+            is_around = last >= first and starts[last] + float(self.samples.time[order[last]]) >= end
+            path.append((node, order[last] if is_around else None))
         return path[::-1]

@@ -212,7 +212,7 @@ def is_high(tree: Tree, heads: Sequence[int], stats: Stats, options: Options, wi
 
 def tracing_hides(tree: Tree, heads: Sequence[int], stats: Stats, options: Options) -> float | None:
     """Mean time that recording takes within an invocation, ns, where that hides whether the cost varies; else None."""
-    if is_high(tree, heads, stats, options) or not is_high(tree, heads, stats, options, with_tracing=False):
+    if not is_high(tree, heads, stats, options, with_tracing=False) or is_high(tree, heads, stats, options):
         return None
     samples = tree.call_tree.samples
     assert samples is not None and tree.weights is not None

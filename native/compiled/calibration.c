@@ -1,6 +1,7 @@
 #include "calibration.h"
 
 #include "branches.h"
+#include "core/base/trials.h"
 #include "definitions.h"
 #include "entry.h"
 #include "functions.h"
@@ -121,18 +122,17 @@ static int64_t passed_ns(void (*calls)(const Thread *), const Thread *thread, lo
     return clock_ns(&recording.clock) - begun;
 }
 
-/* What recording adds to one of these calls, and what it takes without, ps: by the shortest trials of both, which are made in turns,
- * as neighbours and interruptions only lengthen one. */
+/* What recording adds to one of these calls, and what it takes without by the shortest trial, ps. */
 static int64_t added_ps(void (*calls)(const Thread *), int count, const Thread *thread, int64_t *plain_ps) {
     long (*recorded)(long) = recording.around_body ? recording.around_body : hooked_body;
-    int64_t with = INT64_MAX, without = INT64_MAX;
+    int64_t with[KIND_TRIALS], without[KIND_TRIALS], shortest = INT64_MAX;
     for (int trial = 0; trial < KIND_TRIALS; trial++) {
-        int64_t plain_ns = passed_ns(calls, thread, calibration_body), recorded_ns = passed_ns(calls, thread, recorded);
-        if (plain_ns < without) without = plain_ns;
-        if (recorded_ns < with) with = recorded_ns;
+        without[trial] = passed_ns(calls, thread, calibration_body);
+        with[trial] = passed_ns(calls, thread, recorded);
+        if (without[trial] < shortest) shortest = without[trial];
     }
-    *plain_ps = without * PICOSECONDS / count;
-    return (with - without) * PICOSECONDS / count;
+    *plain_ps = shortest * PICOSECONDS / count;
+    return trials_difference(without, with, KIND_TRIALS) * PICOSECONDS / count;
 }
 
 static int64_t plain_ps, recursion_ps, waiting_ps, cold_ps; /* a plain call; what recording adds */

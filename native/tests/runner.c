@@ -28,7 +28,7 @@ void play(Tree *tree, EventSource *source, const Event *events, int count) {
 
 int main(void) {
     Tally tally = {0};
-    void (*const suites[])(Tally *) = {test_arena, test_containers, test_clock, test_cpu, test_skips, test_smaller_skips,
+    void (*const suites[])(Tally *) = {test_arena, test_containers, test_clock, test_cpu, test_trials, test_skips, test_smaller_skips,
                                        test_moments, test_chains, test_reservoir, test_calltree, test_stacks,
                                        test_spans, test_paths, test_core};
     for (size_t at = 0; at < sizeof suites / sizeof *suites; at++) suites[at](&tally);

@@ -24,6 +24,7 @@ void test_arena(Tally *tally);
 void test_containers(Tally *tally);
 void test_clock(Tally *tally);
 void test_cpu(Tally *tally);
+void test_trials(Tally *tally);
 void test_moments(Tally *tally);
 void test_chains(Tally *tally);
 void test_reservoir(Tally *tally);

@@ -3,7 +3,8 @@
 What a measurement costs is known from the number of recorded calls and their calibrated cost. That leaves out what the
 presence of probes costs otherwise, so CPU time for each unit of work is compared as well, between times with probes and the
 times without that lie before and after them. The larger account counts, also for what was spent before it was known.
-Probes go in only when what they will probably cost has been saved, so the target is kept whenever the loop ends.
+Probes go in only when what they will probably cost has been saved, so the target is kept whenever the loop ends. That is known
+from the calls that functions had before; where they are not known, the time is short and the cost the highest so far.
 Where a window of ten seconds is beyond the target and what was saved before does not pay for it, the function with the worst
 cost for its utility is observed half as long, and at last not at all, until less than 0.7 of the target is spent
 (specification of mining, "Overhead budget").
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import math
 import resource
+import statistics
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -46,6 +48,8 @@ LEAST_PAUSE_S, LONGEST_PAUSE_S = 0.3, 10.0
 """Limits of the times without probes."""
 LATEST_OWN: Final = 8
 """Measurements whose own CPU time says what the next one will probably take."""
+MOST_SURPRISE: Final = 3.0
+"""Factor that is expected at most because measurements took more than expected before."""
 PRESUMED_ERROR: Final = 0.1
 """Standard deviation of what is presumed, by which pairs that differ much are drawn to it."""
 SAVED_S: Final = 20.0
@@ -133,6 +137,22 @@ class _Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What recorded calls cost in one measurement."""
+
+    seconds: float
+    """How long calls were to be recorded."""
+    placing_s: float
+    """How much longer probes were in: placing them takes its time."""
+    calls: int
+    """Recorded calls."""
+    cost_ns: float
+    """What these cost."""
+    surprise: float
+    """Ratio of the recorded calls to those that were expected; 1 if none were."""
+
+
+@dataclass(frozen=True, slots=True)
 class Spent:
     """What was spent in one window."""
 
@@ -200,8 +220,7 @@ class Budget:
         self._own_each: deque[int] = deque(maxlen=LATEST_OWN)
         """Own CPU time of the latest measurements, with what was thought about each."""
         self._phases: deque[_Phase] = deque(maxlen=2 * MOST_PAIRS)
-        self._recorded: deque[tuple[float, float]] = deque(maxlen=LATEST_OWN)
-        """Length of the latest times with probes, and what recorded calls cost in each."""
+        self._recorded: deque[_Recorded] = deque(maxlen=LATEST_OWN)
         self._costs: dict[str, tuple[float, float]] = {}
         self._probes_begun = 0.0
         self._windows_cpu_ns, self._settled_ns = 0, 0.0
@@ -229,7 +248,11 @@ class Budget:
         cost = measurement.cost if measurement else None
         recorded_ns = cost.calls * cost.call_ns if cost else 0.0
         direct_ns = ATTACH_NS + recorded_ns
-        self._recorded.append((time.monotonic() - self._probes_begun, recorded_ns))
+        seconds, expected = decision.request.seconds, decision.expected_calls
+        calls = cost.calls if cost else 0
+        surprise = calls / expected if expected and cost else 1.0
+        placing_s = max(time.monotonic() - self._probes_begun - seconds, 0.0)
+        self._recorded.append(_Recorded(seconds, placing_s, calls, recorded_ns, surprise))
         phase = self._end_phase(probes=True, direct_ns=direct_ns)
         part = self._slowed_part()
         self._probed.append((direct_ns, phase.cpu_ns))
@@ -304,33 +327,50 @@ class Budget:
 
     # ---- keeping the target ----
 
-    def longest_s(self) -> float:
-        """How long a measurement may be for its cost to be saved in a short time."""
-        part = self._slowed_part()
+    def longest_s(self, calls_a_second: float = 0.0) -> float:
+        """How long a measurement may be for its cost to be saved in a short time; ``calls_a_second``: that are expected."""
+        part = max(self._slowed_part(), self._calls_ns(calls_a_second) / max(self._rate(), 1.0))
         return self.target * SAVED_S / part if part else math.inf
 
-    def pause_s(self, seconds: float = 0.0) -> float:
+    def _calls_ns(self, calls: float) -> float:
+        """What so many calls will probably cost; 0 if that is not known.
+
+        They count with the largest factor by which the latest measurements recorded more calls than expected.
+        """
+        costs = [one.cost_ns / one.calls for one in self._recorded if one.calls]
+        surprise = min(max((1.0, *(one.surprise for one in self._recorded))), MOST_SURPRISE)
+        return calls * surprise * statistics.median(costs) if costs else 0.0
+
+    def trial_s(self) -> float:
+        """How long calls of an unknown number can be recorded if they are as dear as any before, for what is saved now."""
+        worst = max((one.cost_ns / one.seconds for one in self._recorded if one.seconds), default=0.0)
+        return max(self.saved_ns() - ATTACH_NS, 0.0) / worst if worst else math.inf
+
+    def pause_s(self, seconds: float = 0.0, calls: float = 0.0) -> float:
         """How long probes have to stay out until what was spent, and a measurement of so many seconds, is within the target."""
         rate = self._rate()
-        debt_ns = self.expected_ns(seconds) - self.saved_ns()
+        debt_ns = self.expected_ns(seconds, calls) - self.saved_ns()
         if debt_ns <= 0:
             return LEAST_PAUSE_S
         return min(max(debt_ns / max(self.target * rate, 1.0), LEAST_PAUSE_S), LONGEST_PAUSE_S)
 
-    def must_wait(self, seconds: float = 0.0) -> bool:
-        """Whether more was spent than the target permits, with a measurement of so many seconds."""
-        return self.expected_ns(seconds) > self.saved_ns()
+    def must_wait(self, seconds: float = 0.0, calls: float = 0.0) -> bool:
+        """Whether more was spent than the target permits, with a measurement of so many seconds, as ``expected_ns``."""
+        return self.expected_ns(seconds, calls) > self.saved_ns()
 
-    def expected_ns(self, seconds: float) -> float:
-        """CPU time that a measurement of so many seconds will probably take; 0 s: nothing but samples."""
+    def expected_ns(self, seconds: float, calls: float = 0.0) -> float:
+        """CPU time that a measurement of so many seconds will probably take; 0 s: nothing but samples.
+
+        ``calls`` is the number that will probably be recorded; 0: not known, so as many a second as the dearest ones so far.
+        """
         own_ns = sum(self._own_each) / len(self._own_each) if self.counts_own and self._own_each else 0.0
         if not seconds:
             return own_ns
-        probed_s, recorded_ns = (
-            (sum(column) for column in zip(*self._recorded, strict=True)) if self._recorded else (0, 0)
-        )
-        direct_ns = ATTACH_NS + (seconds * recorded_ns / probed_s if probed_s else 0.0)
-        return max(direct_ns, seconds * self._rate() * self._slowed_part()) + own_ns
+        latest = [one for one in self._recorded if one.seconds]
+        dearest = max((one.cost_ns / one.seconds for one in latest), default=0.0)
+        recorded_ns = self._calls_ns(calls) or seconds * dearest
+        placing_s = sum(one.placing_s for one in latest) / max(len(latest), 1)
+        return max(ATTACH_NS + recorded_ns, (seconds + placing_s) * self._rate() * self._slowed_part()) + own_ns
 
     def saved_ns(self) -> float:
         """What the target permits to be spent now; negative if it is not kept."""

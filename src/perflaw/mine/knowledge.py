@@ -74,7 +74,13 @@ class Decision:
     utility: float
     """Expected utility, 0 to 1."""
     expected_calls: float
-    """Calls that will probably be recorded."""
+    """Calls that will probably be recorded; 0 if that is not known of one of the functions."""
+
+    def shortened(self, seconds: float) -> Decision:
+        """The decision with a measurement of at most so many seconds."""
+        request = replace(self.request, seconds=min(self.request.seconds, seconds))
+        part = request.seconds / self.request.seconds if self.request.seconds else 1.0
+        return replace(self, request=request, expected_calls=self.expected_calls * part)
 
 
 @dataclass(slots=True)
@@ -100,7 +106,7 @@ class KnownFunction:
     is_new_level: bool = False
     """Whether nothing was observed on this level yet; what is known is that of the level below."""
     rate: float = 0.0
-    """Recorded calls a second when it is measured on this level, of all functions together; 0 if not known."""
+    """Recorded calls a second when it is measured on this level, its own and its part of the others; 0 if not known."""
     rounds: int = 0
     """Measurements on this level."""
     alone: bool = False
@@ -242,6 +248,8 @@ class Knowledge:
         # Placing the probes takes time as well, in which no call is recorded.
         seconds = max(min((measurement.end_ns - measurement.start_ns) / 1e9, request.seconds), 1e-3)
         found = {one.component: one for one in measurement.observed}
+        own_calls = {name: _calls(found[name]) if name in found else 0 for name in request.functions}
+        of_callers = max(measurement.cost.calls - sum(own_calls.values()), 0) / len(request.functions)
         for name in request.functions:
             if name in self.idle:
                 self.superseded.append((name, measurement.run))
@@ -249,7 +257,7 @@ class Knowledge:
             function = self.functions[name]
             function.rounds += 1
             function.last_ns = measurement.end_ns
-            function.rate = measurement.cost.calls / seconds / len(request.functions)
+            function.rate = max(own_calls[name] + of_callers, 1.0) / seconds
             if one := found.get(name):
                 news += self._learn(function, one, measurement, seconds, together=len(request.functions) > 1)
             elif function.rounds >= 2 and not function.settled:
@@ -330,8 +338,7 @@ class Knowledge:
             # Every second one goes, so that the first one tells for how long nothing has changed.
             self.superseded += [(name, run) for run in function.runs[1::2] if run]
             function.observed, function.runs = function.observed[::2], function.runs[::2]
-        calls = sum(total(histogram) for one in observed.observations for histogram in one.paths.values())
-        function.own_calls = calls / seconds
+        function.own_calls = _calls(observed) / seconds
         news = []
         if function.settled:
             newest = stable_borders(observed, self.options)
@@ -494,9 +501,8 @@ class Knowledge:
         what = what if best.level else "its durations"
         again = "how much it varies" if best.lacks_replicates else "whether it still holds"
         why = f"{what}, {again if best.settled else 'not settled yet'}"
-        return Decision(
-            request, why, utility, sum(self.functions[name].rate for name in request.functions) * request.seconds
-        )
+        rates = [self.functions[name].rate for name in request.functions]
+        return Decision(request, why, utility, sum(rates) * request.seconds if all(rates) else 0.0)
 
     def _recorded_callers(self, function: KnownFunction) -> tuple[str, ...]:
         """Callers that are recorded with a function on its level."""
@@ -531,6 +537,11 @@ class Knowledge:
         """What was learnt of each function from all that was observed of it, those of most own time first."""
         known = [self._mined(one.observed, now_ns) for one in self.functions.values() if one.observed]
         return sorted(known, key=lambda spec: (-(spec.share or 0.0), spec.component))
+
+
+def _calls(observed: Observed) -> int:
+    """Number of calls that were observed."""
+    return sum(total(histogram) for one in observed.observations for histogram in one.paths.values())
 
 
 def _seconds(function: KnownFunction) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Final
 
 from perflaw.errors import StoreError, TargetError
@@ -75,19 +75,22 @@ class MiningLoop:
         while not self._ends() and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(left, 0.05))
 
-    def _save_for(self, seconds: float) -> None:
-        """Wait until the budget permits a measurement of so many seconds."""
-        self._rest(self.budget.pause_s(seconds))
-        while self.budget.must_wait(seconds) and not self._ends():
-            self._rest(self.budget.pause_s(seconds))
+    def _save_for(self, seconds: float, calls: float = 0.0) -> None:
+        """Wait until the budget permits a measurement of so many seconds, in which so many calls are expected."""
+        self._rest(self.budget.pause_s(seconds, calls))
+        while self.budget.must_wait(seconds, calls) and not self._ends():
+            self._rest(self.budget.pause_s(seconds, calls))
             self._settle_window(at_end=False)
 
     def _measure(self, decision: Decision) -> None:
+        if decision.request.kind != "samples":
+            longest_s = self.budget.longest_s(decision.expected_calls / decision.request.seconds)
+            if not decision.expected_calls:  # a short trial says how many there are
+                longest_s = min(longest_s, self.budget.trial_s())
+            decision = decision.shortened(max(longest_s, SHORTEST_S))
         request = decision.request
         if request.kind != "samples":
-            request = replace(request, seconds=min(request.seconds, max(self.budget.longest_s(), SHORTEST_S)))
-            decision = replace(decision, request=request)
-            self._save_for(request.seconds)
+            self._save_for(request.seconds, decision.expected_calls)
         elif self.budget.counts_own:  # samples take nothing of the program, but of perflaw's own time
             self._save_for(0.0)
         if self._ends():

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,8 @@ def test_the_way_to_laws(recorded):
     sizes = {"n": [1.0, 2.0, 4.0, 8.0]}
     assert next_command(runs[0], sizes, "default") == "perflaw annotate --at n=80"
     assert next_command(runs[0], sizes, "nightly") == "perflaw annotate -e nightly --at n=80"
+    for target in ("-m pytest", "pytest"):  # a suite of tests has no size
+        assert next_command(replace(runs[0], target=target), {}, "pytest") == "perflaw annotate -e pytest"
 
 
 def test_the_way_from_an_imported_trace_to_laws_is_other_traces(perflaw, tmp_path):

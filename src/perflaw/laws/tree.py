@@ -23,8 +23,15 @@ from perflaw.errors import DataError
 Result = TypeVar("Result")
 
 
+class _Hashed:
+    """A place for a hash that was asked for. It is no field, and so is not sent to other processes, where it is another."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Expression:
+class Expression(_Hashed):
     """A node of an expression: a label of its own and operands."""
 
     depth: int = field(init=False)
@@ -75,8 +82,13 @@ class Expression:
         return True
 
     def __hash__(self) -> int:
-        # What stands below the operands hardly ever tells two expressions apart that someone looks up.
-        return hash((type(self), self.depth, self.label, *(one.label for one in self.operands)))
+        try:
+            return self._hash
+        except AttributeError:
+            # What stands below the operands hardly ever tells two expressions apart that someone looks up.
+            found = hash((type(self), self.depth, self.label, *(one.label for one in self.operands)))
+            object.__setattr__(self, "_hash", found)
+            return found
 
     def __repr__(self) -> str:
         words = []

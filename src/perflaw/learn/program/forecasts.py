@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from perflaw.confidence import HIGH, LOW
 from perflaw.learn.program.counts import CountLaw, Point
 from perflaw.learn.program.model import CostModel
-from perflaw.learn.program.terms import values
+from perflaw.learn.program.terms import values_by_key
 from perflaw.types import CPU, TIME, Prediction
 
 Array = NDArray[np.float64]
@@ -174,8 +174,10 @@ def _event_costs(model: CostModel) -> Array:
 
 def _calls(laws: Sequence[CountLaw | None], at: Mapping[str, Array]) -> Array:
     """Calls at a point by some laws, many of which are the same one, (K,); 0 without a law."""
-    known = {id(law): float(law.values(at, 1)[0]) for law in {id(law): law for law in laws}.values() if law}
-    return np.array([known.get(id(law), 0.0) for law in laws])
+    distinct = {id(law): law.terms for law in laws if law}
+    known = values_by_key(distinct.values(), at, 1)
+    calls = {law: sum(c * float(known[key][0]) for key, c in terms.items()) for law, terms in distinct.items()}
+    return np.array([calls.get(id(law), 0.0) for law in laws], dtype=np.float64)
 
 
 def _term_values(model: CostModel, at: Mapping[str, Array]) -> list[list[Array]]:
@@ -183,14 +185,11 @@ def _term_values(model: CostModel, at: Mapping[str, Array]) -> list[list[Array]]
     of_strand = np.array([strand.cell for strand in model.strands], dtype=np.intp)
     counts = [strand.count for strand in model.strands], [strand.made for strand in model.strands]
     calls, made = (np.bincount(of_strand, _calls(laws, at), len(model.cells)) for laws in counts)
-    known: dict[int, Array] = {}
+    known = values_by_key((one.form.terms for law in model.units.laws for one in law.forms), at, 1)
     out = []
     for cell, law in enumerate(model.units.laws):
         forms = [one.form for one in law.forms]
-        for form in forms:
-            if id(form) not in known:
-                known[id(form)] = values(list(form.terms), at, 1)[:, 0]
-        of_calls = [calls[cell] * known[id(form)] for form in forms]
+        of_calls = [calls[cell] * np.concatenate([known[key] for key in form.terms]) for form in forms]
         out.append(
             [
                 np.append(each, made[cell] if form.by_calls else 1.0) if form.by_calls or form.first_call else each

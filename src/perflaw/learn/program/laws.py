@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import log
 from typing import Final
 
@@ -25,6 +25,7 @@ from perflaw.learn.program.terms import (
     expression_of,
     joined,
     values,
+    values_by_key,
     without_conditions,
 )
 from perflaw.learn.series.law import FEWEST_SIZES, Evidence, distribution, judge
@@ -83,7 +84,7 @@ class RunLaws:
         beyond = {name: max(FACTORS) * top for name, top in tops.items()}
         inclusive = [model.inclusive_costs(point) for point in [*known, beyond]]
         self._shares = np.max([costs / (costs.max(initial=0.0) or 1.0) for costs in inclusive], axis=0)
-        self._terms = [self._written(terms) for terms in model.inclusive_terms()]
+        self._terms = self._written([self._within_reach(joined(terms)) for terms in model.inclusive_terms()])
         if len(model.features) == 1:
             self._shorten(np.minimum(TOLERANCE, OF_INTERVAL * half_width), inclusive[-1])
         self._keys = list(dict.fromkeys(key for terms in self._terms for key in terms))
@@ -260,20 +261,22 @@ class RunLaws:
             known.sort(key=lambda one: one[0])
         return np.log1p([x for x, _ in known]), np.array([limits for _, limits in known]).transpose(1, 0, 2)
 
-    def _written(self, terms: TermSum) -> TermSum:
-        """The terms that matter anywhere from the smallest size to ten times the largest."""
-        terms = self._alike(self._within_reach(joined(terms)))
-        keys = list(terms)
-        if not keys:
-            return {(): 0.0}
+    def _written(self, sums: Sequence[TermSum]) -> list[TermSum]:
+        """The terms of each sum that matter anywhere from the smallest size to ten times the largest."""
         # A piece may hold between two limits alone, so looking at the ends is not enough.
         across = {
             name: np.append(np.linspace(x.min(), x.max(), ACROSS), x.max() * np.geomspace(1.0, 10.0, 2 * ACROSS))
             for name, x in self.model.features.items()
         }
-        parts = np.abs(np.array([terms[key] for key in keys])[:, None] * values(keys, across, 3 * ACROSS))
-        kept = (parts > NEGLIGIBLE * parts.sum(axis=0)).any(axis=1)
-        return {key: terms[key] for key, keep in zip(keys, kept, strict=True) if keep} or {(): 0.0}
+        far = {name: np.array([3.0 * x]) for name, x in self._top.items()}
+        at_far, at_all = values_by_key(sums, far, 1), values_by_key(sums, across, 3 * ACROSS)
+        out: list[TermSum] = []
+        for terms in (_alike(one, at_far) for one in sums):
+            keys = list(terms)
+            parts = np.abs([terms[key] * at_all[key] for key in keys]).reshape(len(keys), 3 * ACROSS)
+            kept = (parts > NEGLIGIBLE * parts.sum(axis=0)).any(axis=1)
+            out.append({key: terms[key] for key, keep in zip(keys, kept, strict=True) if keep} or {(): 0.0})
+        return out
 
     def _within_reach(self, terms: TermSum) -> TermSum:
         """The sum without conditions that hold everywhere up to ten times the data and at the points of the predictions."""
@@ -283,23 +286,6 @@ class RunLaws:
         for key, coefficient in terms.items():
             kept = tuple(factor for factor in key if not _holds_up_to(factor[0], reach))
             out[kept] = out.get(kept, 0.0) + coefficient
-        return out
-
-    def _alike(self, terms: TermSum) -> TermSum:
-        """The sum in which powers that would be written alike are one term, with the same value at three times the data."""
-        far = {name: np.array([3.0 * x]) for name, x in self._top.items()}
-        groups: dict[Monomial, dict[Monomial, float]] = {}
-        for key, coefficient in terms.items():
-            written = tuple((base, round(power, 2)) for base, power in key)
-            groups.setdefault(written, {})[key] = coefficient
-        out: dict[Monomial, float] = {}
-        for group in groups.values():
-            each = values(list(group), far, 1)[:, 0]
-            most = max(range(len(group)), key=lambda place: abs(list(group.values())[place] * each[place]))
-            if len(group) == 1 or not each[most]:
-                out |= group
-            else:
-                out[list(group)[most]] = float(np.array(list(group.values())) @ each / each[most])
         return out
 
 
@@ -333,6 +319,26 @@ def forecast_program(model: CostModel, at: Point | None, laws: RunLaws | None = 
         per=model.costs.per.name if model.costs.per else "",
         parts=tuple(parts),
     )
+
+
+def _alike(terms: TermSum, at: Mapping[Monomial, Array]) -> TermSum:
+    """The sum in which powers that would be written alike are one term, with the same value at a point.
+
+    ``at`` are the values of the monomials there, (1,) each.
+    """
+    groups: dict[Monomial, dict[Monomial, float]] = {}
+    for key, coefficient in terms.items():
+        written = tuple((base, round(power, 2)) for base, power in key)
+        groups.setdefault(written, {})[key] = coefficient
+    out: dict[Monomial, float] = {}
+    for group in groups.values():
+        parts = {key: coefficient * float(at[key][0]) for key, coefficient in group.items()}
+        most = max(parts, key=lambda key: abs(parts[key]))
+        if len(group) == 1 or not at[most][0]:
+            out |= group
+        else:
+            out[most] = sum(parts.values()) / float(at[most][0])
+    return out
 
 
 def _holds_up_to(base: Expression, reach: Point) -> bool:

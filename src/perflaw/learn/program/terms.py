@@ -158,13 +158,21 @@ def values(keys: list[Monomial], features: Mapping[str, Array], count: int) -> A
     with np.errstate(all="ignore"):
         for row, key in zip(out, keys, strict=True):
             for factor in key:
-                if factor not in known:
+                column = known.get(factor)
+                if column is None:
                     base, power = factor
-                    known[factor] = (
-                        features[base.text] if isinstance(base, Name) else evaluate(base, features)
-                    ) ** power
-                row *= known[factor]
+                    column = (features[base.text] if isinstance(base, Name) else evaluate(base, features)) ** power
+                    known[factor] = column
+                row *= column
     return np.minimum(np.maximum(np.where(np.isnan(out), 0.0, out), -float_info.max), LARGEST)
+
+
+def values_by_key(
+    sums: Iterable[Iterable[Monomial]], features: Mapping[str, Array], count: int
+) -> dict[Monomial, Array]:
+    """Values of all monomials of some sums at ``count`` points, (count,) each: sums have many in common."""
+    keys = list(dict.fromkeys(key for one in sums for key in one))
+    return dict(zip(keys, values(keys, features, count), strict=True))
 
 
 def expression_of(terms: TermSum) -> Expression:

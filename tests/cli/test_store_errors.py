@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from perflaw.cli.main import main
 from tests.conftest import run_perflaw
 
 
@@ -114,6 +115,17 @@ def test_a_program_that_failed_each_time_has_laws_of_what_completed(perflaw, tmp
     perflaw("record", "--", "app.py", status=3)
     assert "app.f" in perflaw("annotate", "--all").stdout
     assert "wrote report.html" in perflaw("report", "-o", "report.html").stdout
+
+
+def test_a_current_folder_that_is_gone(monkeypatch, tmp_path, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(SystemExit) as ended:
+        main(["runs"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("perflaw: the current folder is gone: it was removed")
 
 
 def test_a_place_that_cannot_be_written(perflaw, tmp_path):

@@ -179,6 +179,14 @@ def cli(debug: bool) -> None:
 cli.params += verbosity_options()
 
 
+def _current_folder() -> Path:
+    """The current folder; UsageError if it is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError("the current folder is gone", "it was removed, or made anew", 'cd "$PWD"') from None
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Entry point. Exit status: 0 fine, 1 a violated verdict, 2 wrong use or unreadable input."""
     given = sys.argv[1:] if arguments is None else arguments
@@ -189,7 +197,7 @@ def main(arguments: list[str] | None = None) -> None:
     began = time.monotonic(), time.process_time()
     set_verbosity(NORMAL)
     try:
-        settings = defaults(VERBS, Path.cwd())
+        settings = defaults(VERBS, _current_folder())
         with shown_by(note, step):
             status = cli.main(words, prog_name="perflaw", standalone_mode=False, default_map=settings)
         took, cpu = time.monotonic() - began[0], time.process_time() - began[1]

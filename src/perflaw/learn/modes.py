@@ -72,8 +72,7 @@ def find_borders(
 
 def borders_of_mass(mass: Mass, worth: float | None = None, min_z: float = MIN_Z) -> Array:
     """Borders between modes of a mass, (k,), increasing; ``min_z``: standard deviations that a valley needs."""
-    borders = _search(mass, mass.low, mass.high, mass.worth if worth is None else worth, DEPTH, min_z)
-    return np.array([float(mass.back(np.array(border))) for border in sorted(borders)])
+    return DensitySearch(mass, worth).borders(min_z)
 
 
 def distinct_borders(y: Array, borders: Array, least: float, factor: float = 1.0) -> Array:
@@ -316,35 +315,74 @@ class SmoothedDensity:
         return float(z if heavy else 0.01 * min(z, self.min_z))
 
 
-def _search(mass: Mass, low: float, high: float, worth: float, depth: int, min_z: float) -> list[float]:
-    """Borders on the transformed scale between two ends; the parts between borders are searched again."""
-    borders = _search_once(mass, low, high, worth, min_z)
-    if not borders or depth == 0:
-        return borders
-    within = []
-    for left, right in pairwise([low, *borders, high]):
-        share = float(np.diff(mass.below(np.array([left, right])))[0])
-        if share * worth >= MIN_PART and share >= 2 * MIN_MASS:
-            within += _search(mass, left, right, worth, depth - 1, min_z)
-    return sorted([*borders, *within])
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The histogram of a mass between two ends, and what was smoothed of it."""
+
+    counts: Array
+    """Points in each bin, (BINS,)."""
+    inside: Array
+    """Share of all points left of each edge, (BINS + 1,)."""
+    edges: Array
+    """Edges of the bins on the transformed scale, (BINS + 1,)."""
+    width: float
+    """Width of a bin."""
+    bandwidths: list[float]
+    """Bandwidths, in the order in which they are tried; none without points."""
+    smoothed: list[tuple[Array, list[int], list[int]]]
+    """Heights, minima and the peaks between these, for the bandwidths that were tried so far."""
 
 
-def _search_once(mass: Mass, low: float, high: float, worth: float, min_z: float) -> list[float]:
-    """Borders between two ends, by the first bandwidth that shows any."""
-    pad = 0.02 * (high - low) + 1e-9
-    edges = np.linspace(low - pad, high + pad, BINS + 1)
-    inside = mass.below(np.clip(edges, low, high))
-    counts = np.diff(inside) * worth
-    if counts.sum() <= 0:
+class DensitySearch:
+    """The search for borders in a mass. What does not depend on how deep a valley has to be is computed once."""
+
+    def __init__(self, mass: Mass, worth: float | None = None) -> None:
+        """``worth``: number of independent points, by default that of the mass."""
+        self.mass, self.worth = mass, mass.worth if worth is None else worth
+        self._stretches: dict[tuple[float, float], _Stretch] = {}
+
+    def borders(self, min_z: float = MIN_Z) -> Array:
+        """Borders between modes, (k,), increasing; ``min_z``: standard deviations that a valley needs."""
+        borders = self._search(self.mass.low, self.mass.high, DEPTH, min_z)
+        return np.array([float(self.mass.back(np.array(border))) for border in sorted(borders)])
+
+    def _search(self, low: float, high: float, depth: int, min_z: float) -> list[float]:
+        """Borders on the transformed scale between two ends; the parts between borders are searched again."""
+        borders = self._search_once(low, high, min_z)
+        if not borders or depth == 0:
+            return borders
+        within = []
+        for left, right in pairwise([low, *borders, high]):
+            share = float(np.diff(self.mass.below(np.array([left, right])))[0])
+            if share * self.worth >= MIN_PART and share >= 2 * MIN_MASS:
+                within += self._search(left, right, depth - 1, min_z)
+        return sorted([*borders, *within])
+
+    def _search_once(self, low: float, high: float, min_z: float) -> list[float]:
+        """Borders between two ends, by the first bandwidth that shows any."""
+        if (low, high) not in self._stretches:
+            self._stretches[low, high] = self._stretch(low, high)
+        stretch = self._stretches[low, high]
+        for number, bandwidth in enumerate(stretch.bandwidths):
+            if number == len(stretch.smoothed):
+                height = smoothed(stretch.counts, bandwidth / stretch.width)
+                minima = local_minima(height)
+                peaks = [a + int(np.argmax(height[a:b])) for a, b in pairwise([0, *minima, height.size])]
+                stretch.smoothed.append((height, minima, peaks))
+            height, minima, peaks = stretch.smoothed[number]
+            effective = 2.0 * math.sqrt(math.pi) * bandwidth / stretch.width
+            density = SmoothedDensity(height, stretch.inside - stretch.inside[0], effective, min_z)
+            if valleys := _strong_valleys(density, list(minima), list(peaks)):
+                return [float(stretch.edges[place] + stretch.width / 2) for place in valleys]
         return []
-    width = float(edges[1] - edges[0])
-    for bandwidth in _bandwidths(counts, edges, width, mass.grain):
-        height = smoothed(counts, bandwidth / width)
-        effective = 2.0 * math.sqrt(math.pi) * bandwidth / width
-        valleys = _strong_valleys(SmoothedDensity(height, inside - inside[0], effective, min_z))
-        if valleys:
-            return [float(edges[place] + width / 2) for place in valleys]
-    return []
+
+    def _stretch(self, low: float, high: float) -> _Stretch:
+        pad = 0.02 * (high - low) + 1e-9
+        edges = np.linspace(low - pad, high + pad, BINS + 1)
+        inside = self.mass.below(np.clip(edges, low, high))
+        counts, width = np.diff(inside) * self.worth, float(edges[1] - edges[0])
+        bandwidths = _bandwidths(counts, edges, width, self.mass.grain) if counts.sum() > 0 else []
+        return _Stretch(counts, inside, edges, width, bandwidths, [])
 
 
 def _bandwidths(counts: Array, edges: Array, width: float, grain: float) -> list[float]:
@@ -364,11 +402,12 @@ def _bandwidths(counts: Array, edges: Array, width: float, grain: float) -> list
     return [max(bandwidth, width) for bandwidth in (usual, *wide, *narrow)]
 
 
-def _strong_valleys(density: SmoothedDensity) -> list[int]:
-    """Minima that stay when the weakest is dropped again and again until all are significant, deep and heavy."""
+def _strong_valleys(density: SmoothedDensity, valleys: list[int], peaks: list[int]) -> list[int]:
+    """Minima that stay when the weakest is dropped again and again until all are significant, deep and heavy.
+
+    ``valleys`` are all minima, and ``peaks`` the places between them; both lists are used up.
+    """
     height = density.height
-    valleys = local_minima(height)
-    peaks = [a + int(np.argmax(height[a:b])) for a, b in pairwise([0, *valleys, height.size])]
     strength = [density.strength(valleys, peaks, i) for i in range(len(valleys))]
     while valleys and (weakest := min(strength)) < math.inf:
         place = strength.index(weakest)

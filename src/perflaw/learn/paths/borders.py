@@ -6,14 +6,16 @@ buckets that contain a multiple of the step hold calls. Such a comb is spread ov
 
 from __future__ import annotations
 
+import hashlib
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from perflaw.learn.modes import MIN_Z, Mass, borders_of_mass, distinct_borders, grown_cells, local_minima, mass_of_cells
+from perflaw.learn.modes import MIN_Z, DensitySearch, Mass, distinct_borders, grown_cells, local_minima, mass_of_cells
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import EXPONENTS, autocorrelation_time, cdf, edges, merged, quantile, total
 from perflaw.types import Histogram, Observation, Observed
@@ -24,6 +26,10 @@ Cells = tuple[Array, Array, Array]
 PIECE_RATIO, MAX_PIECES = 0.02, 32
 """Logarithm of the ratio of the bounds of the pieces that cells are cut into, and their largest number: mass is spread evenly
 on the logarithm in wide cells as well."""
+MOST_KEPT = 8192
+"""Histograms whose borders are kept, which takes some 2 MB: those of some 40 recordings of 30 functions."""
+_found: dict[bytes, tuple[tuple[float, ...], ...]] = {}
+_found_guard = threading.Lock()
 TICKS = (1e-30, 1e30)
 """Range of a clock's steps; a step beyond it is damaged, and counts as unknown."""
 MAX_ROUGHNESS_RATIO = 1.1
@@ -55,12 +61,44 @@ def borders_of(h: Histogram, tick: float, worth: float | None = None, min_z: flo
     >>> [round(float(border)) for border in borders_of(histogram_of([*fast, *slow]), 1.0)]
     [408]
     """
+    (borders,) = _borders_by_depth(h, tick, worth, (min_z,))
+    return borders
+
+
+def _borders_by_depth(h: Histogram, tick: float, worth: float | None, depths: tuple[float, ...]) -> list[Array]:
+    """Borders as :func:`borders_of` for each ``min_z``; none for the later ones if the first shows none.
+
+    Models of several selections of the same recordings, and the specification after them, ask for the same ones.
+    """
+    about = repr((h.scale, h.offset, h.zeros, tick, worth, depths)).encode()
+    key = hashlib.blake2b(np.ascontiguousarray(h.counts, dtype=np.int64).tobytes() + about, digest_size=16).digest()
+    with _found_guard:
+        found = _found.pop(key, None)
+    if found is None:
+        found = tuple(tuple(borders.tolist()) for borders in _search_by_depth(h, tick, worth, depths))
+    with _found_guard:
+        _found[key] = found  # what was asked for last is the last to go
+        if len(_found) > MOST_KEPT:
+            del _found[next(iter(_found))]
+    return [np.array(borders, dtype=np.float64) for borders in found]
+
+
+def _search_by_depth(h: Histogram, tick: float, worth: float | None, depths: tuple[float, ...]) -> list[Array]:
+    borders = [np.zeros(0) for _ in depths]
     if np.count_nonzero(h.counts) + (h.zeros > 0) < 2:
-        return np.zeros(0)
+        return borders
     step = tick if TICKS[0] <= tick <= TICKS[1] else 0.0
-    found = borders_of_mass(_mass(h, step), worth, min_z)
-    medians_of = (np.arange(MEDIAN_QUANTILES) + 0.5) / MEDIAN_QUANTILES
-    return distinct_borders(quantile(h, medians_of), found, MIN_DISTANCE_STEPS * step) if found.size else found
+    search, medians = DensitySearch(_mass(h, step), worth), np.zeros(0)
+    for place, min_z in enumerate(depths):
+        found = search.borders(min_z)
+        if not found.size:
+            break
+        if not place:
+            medians = quantile(h, (np.arange(MEDIAN_QUANTILES) + 0.5) / MEDIAN_QUANTILES)
+        borders[place] = distinct_borders(medians, found, MIN_DISTANCE_STEPS * step)
+        if not borders[0].size:
+            break
+    return borders
 
 
 def paper_borders(h: Histogram) -> Array:
@@ -263,18 +301,19 @@ def observed_borders(
     time = autocorrelation_time([one.batches for each in pooled for one in each.observations])
     least = max(options.sure, MIN_Z / math.sqrt(max(len(pooled), 1)))
 
-    def borders(one: PooledObservation, min_z: float) -> NDArray[np.float64]:
+    def borders(one: PooledObservation) -> list[Array]:
+        """Those that many observations may show, and those that are sure in this one."""
         if options.paper:
-            return paper_borders(one.durations)
+            return [paper_borders(one.durations)] * 2
         tick = observed.platforms[one.platform].tick if one.platform < len(observed.platforms) else 0.0
         step = max(tick, MIN_TICK_NS) if tick > 0 else 0.0
-        return borders_of(one.durations, step, total(one.durations) / time, min_z)
+        return _borders_by_depth(one.durations, step, total(one.durations) / time, (least, MIN_Z))
 
     found = []
     for number, one in enumerate(pooled):
-        places = borders(one, least)
+        places, sure_places = borders(one)
         own, common = cdf(one.durations, places), cdf(everything, places)
-        sure = cdf(one.durations, borders(one, MIN_Z)) if places.size else own
+        sure = cdf(one.durations, sure_places) if places.size else own
         kept = distinct_shares(
             own, options.epsilon, None if options.paper else valley_widths(one.durations, own, options.epsilon)
         )

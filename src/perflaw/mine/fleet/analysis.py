@@ -17,6 +17,7 @@ from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.selection import with_like_callers
 from perflaw.mine.fleet.database import DatabaseLost
+from perflaw.mine.fleet.heap import give_back
 from perflaw.mine.fleet.ledger import Function, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import Wanted, plan
 from perflaw.mine.messages import Measurement, merge_observed
@@ -149,7 +150,8 @@ class Analyst:
                 if began - self._forgot >= FORGET_S:
                     self._forgot = began
                     ledger.forget(time.time_ns() - self._keep_ns, MOST_MEASUREMENTS)
-                analysed = self._analyse_next(ledger)
+                if analysed := self._analyse_next(ledger):
+                    give_back()
                 for service in ledger.services().values():
                     if began - self._planned.get(service.name, -self._plan_s) >= self._plan_s:
                         self._planned[service.name] = began

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from perflaw.errors import DataError, TargetError
 from perflaw.mine.fleet.client import ControllerClient, Refused
 from perflaw.mine.fleet.enrolment import Enrolment
+from perflaw.mine.fleet.heap import give_back
 from perflaw.mine.fleet.spool import Instructions, Spool, read_instructions
 from perflaw.mine.messages import Measurement, Request
 from perflaw.wire.channel import WireError
@@ -173,6 +174,7 @@ class Stub:
             except DataError as error:
                 self._say(str(error))
             self._measured.set()
+        give_back()
         if not made:
             self._news.wait(1.0)
 

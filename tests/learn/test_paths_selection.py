@@ -51,7 +51,7 @@ def both(one, other):
 
 def test_calls_of_which_no_caller_was_recorded_do_not_count_as_a_way_of_their_own():
     mixed = both(seen(1, "semop", 3000), seen(2, "semop write headers"))
-    found = with_like_callers(mixed, OPTIONS, NOW)
+    found = with_like_callers(mixed, OPTIONS)
     mined = mine(found, OPTIONS, NOW)
     assert set(mined.paths) == set(WAYS)
     assert len(mined.groups) == 2
@@ -67,7 +67,7 @@ def test_callers_that_too_few_runs_recorded_to_tell_how_much_these_vary_wait_for
             replace(one, observations=tuple(replace(each, run=str(number)) for each in one.observations))
             for number, one in enumerate(parts)
         ]
-        return set(mine(with_like_callers(reduce(both, marked), OPTIONS, NOW), OPTIONS, NOW).paths)
+        return set(mine(with_like_callers(reduce(both, marked), OPTIONS), OPTIONS, NOW).paths)
 
     assert mixed(2) == {("semop",)}
     assert mixed(3) == set(WAYS)
@@ -75,7 +75,7 @@ def test_callers_that_too_few_runs_recorded_to_tell_how_much_these_vary_wait_for
 
 def test_observations_of_like_callers_stay_what_they_are():
     one = seen(1, "semop write headers")
-    assert with_like_callers(one, OPTIONS, NOW) is one
+    assert with_like_callers(one, OPTIONS) is one
 
 
 def test_functions_that_were_timed_together_make_no_difference(monkeypatch):
@@ -83,7 +83,7 @@ def test_functions_that_were_timed_together_make_no_difference(monkeypatch):
     one, other = seen(1, "semop write headers"), seen(2, "semop write headers")
     beside = tuple(replace(each, selected=f"{each.selected} other") for each in other.observations)
     monkeypatch.setattr("perflaw.learn.paths.selection.mine", None)
-    found = with_like_callers(both(one, replace(other, observations=beside)), OPTIONS, NOW)
+    found = with_like_callers(both(one, replace(other, observations=beside)), OPTIONS)
     assert set(found.paths) == set(WAYS)
     assert len(found.observations) == 4
 
@@ -91,7 +91,7 @@ def test_functions_that_were_timed_together_make_no_difference(monkeypatch):
 def test_callers_that_tell_nothing_apart_cost_no_calls():
     """Further ones were recorded in one measurement only: they are left out of its paths."""
     one, other = seen(1, "semop headers"), seen(2, "semop write headers")
-    found = with_like_callers(both(one, other), OPTIONS, NOW)
+    found = with_like_callers(both(one, other), OPTIONS)
     assert len(found.observations) == 4
     assert set(mine(found, OPTIONS, NOW).paths) == {("semop",), ("headers", "semop")}
 

@@ -76,7 +76,7 @@ def mine_specs(request: MiningRequest) -> MinedSpecs:
     from perflaw.learn.paths.selection import with_like_callers
 
     recordings, everything = _read(request)
-    observed = [with_like_callers(one, request.options, request.now_ns) for one in everything]
+    observed = [with_like_callers(one, request.options) for one in everything]
     mined = specs_of_observed(observed, request.options, request.now_ns)
     return replace(mined, file=replace(mined.file, runs=_spec_runs(recordings)), recordings=tuple(recordings))
 
@@ -115,9 +115,7 @@ def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
     specs = list(merged.specs)
     if observed:
         by_component = {each.component: each for each in observed}
-        evidence = [
-            with_like_callers(by_component[each.spec.component], request.options, request.now_ns) for each in specs
-        ]
+        evidence = [with_like_callers(by_component[each.spec.component], request.options) for each in specs]
         specs = locate([_with_evidence(each.spec, one) for each, one in zip(specs, evidence, strict=True)], evidence)
     return MinedSpecs(SpecFile(_rank(specs, observed), runs), tuple(recordings), tuple(steps), tuple(observed))
 

@@ -370,7 +370,7 @@ class Knowledge:
 
     def _mined(self, several: Sequence[Observed], now_ns: int) -> PathSpec:
         """The specification from several measurements, between which samples may have found further callers."""
-        observed = with_like_callers(merge_observed(list(several)), self.options, now_ns)
+        observed = with_like_callers(merge_observed(list(several)), self.options)
         return mine(observed, self.options, now_ns)
 
     def _is_distorted(self, observed: Observed, measurement: Measurement) -> bool:

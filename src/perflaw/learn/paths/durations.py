@@ -64,7 +64,10 @@ def merged(histograms: Sequence[Histogram], most: int = MOST_BUCKETS) -> Histogr
     low, high = low >> shift, high >> shift
     counts = np.zeros(high - low + 1, np.int64)
     for h in same_scale:
-        np.add.at(counts, ((h.offset + np.arange(h.counts.size)) >> shift) - low, h.counts)
+        if shift:
+            np.add.at(counts, ((h.offset + np.arange(h.counts.size)) >> shift) - low, h.counts)
+        else:
+            counts[h.offset - low : h.offset - low + h.counts.size] += h.counts
     return Histogram(scale - shift, low, counts, zeros)
 
 

@@ -44,8 +44,8 @@ def effort(observed: Observed) -> float:
     return float((1 + sum(len(one.paths) for one in observed.observations)) ** EFFORT_EXPONENT)
 
 
-def mine(observed: Observed, options: MiningOptions, now_ns: int) -> PathSpec:
-    """The specification of one function; ``now_ns`` (since 1970) is needed for its utility.
+def mine(observed: Observed, options: MiningOptions, now_ns: int | None) -> PathSpec:
+    """The specification of one function; ``now_ns`` (since 1970) is needed for its utility, which is 1 without.
 
     If there are too few calls, or if recording lengthened the durations, there are no borders, and notes say why.
     """
@@ -68,7 +68,7 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int) -> PathSpec:
         stable=stable.stable,
         observations=stable.observations,
         points=stable.points,
-        utility=utility(usable, stable, now_ns, options),
+        utility=1.0 if now_ns is None else utility(usable, stable, now_ns, options),
         platforms=observed.platforms,
         platform_borders=stable.platform_borders,
         platform_counts=data.by_platform(),

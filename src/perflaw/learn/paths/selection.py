@@ -98,7 +98,7 @@ def best_pool(
     return best[1], best[2]
 
 
-def with_like_callers(observed: Observed, options: MiningOptions, now_ns: int) -> Observed:
+def with_like_callers(observed: Observed, options: MiningOptions) -> Observed:
     """What was observed with callers that compare; a note says where calls that were recorded with too few are left out."""
     if len({one.selected for one in observed.observations}) < 2:
         return observed
@@ -117,7 +117,7 @@ def with_like_callers(observed: Observed, options: MiningOptions, now_ns: int) -
     pool, left_out = best_pool(
         list(used),
         lambda selected: ((selected,), [observed.paths[place] for place in used[selected]]),
-        lambda pool, left_out: mine(only(pool, left_out), options, now_ns),
+        lambda pool, left_out: mine(only(pool, left_out), options, None),
         lambda pool: len({one.run for one in observed.observations if one.selected in pool}),
     )
     kept = only(pool, left_out)

@@ -66,8 +66,8 @@ def observed_of_service(place: str, service: str) -> list[Observed]:
     observed = [observed_of(ledger, function) for function in functions]
     shares = shares_of(ledger.samples(service, MOST_SAMPLES))
     ledger.close()
-    options, now_ns = MiningOptions(), time.time_ns()
-    known = [with_like_callers(one, options, now_ns) for one in observed if one is not None]
+    options = MiningOptions()
+    known = [with_like_callers(one, options) for one in observed if one is not None]
     return [replace(one, share=shares.get(one.component)) for one in known]
 
 
@@ -187,7 +187,7 @@ class Analyst:
             raise
         if parts:
             options, now_ns = MiningOptions(), time.time_ns()
-            spec = mine(with_like_callers(merge_observed(parts), options, now_ns), options, now_ns)
+            spec = mine(with_like_callers(merge_observed(parts), options), options, now_ns)
             with self._changed:
                 self._specs[function] = _Analysed(spec, now, len(parts))
         return True

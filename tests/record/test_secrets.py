@@ -66,6 +66,12 @@ def test_what_people_name_things_stays():
     assert masked(PLAIN) == PLAIN
 
 
+def test_plugins_of_pytest_are_no_passwords():
+    words = ("/env/bin/pytest", "-p", "no:xdist", "-p", "my_plugin", "tests")
+    assert masked(words) == words
+    assert masked(("app", "-p", "hunter2", "pytest")) == ("app", "-p", MASK, "pytest")
+
+
 @given(st.lists(st.text(max_size=40), max_size=5))
 def test_any_arguments_are_masked_once(arguments):
     once = masked(arguments)

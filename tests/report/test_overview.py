@@ -41,3 +41,11 @@ def test_a_part_whose_own_cost_is_unknown_is_not(part):
 
 def test_no_part_is_told_of_an_unknown_cost():
     assert parts(laws(), 1e6, 9e12) == ("unknown", [])
+
+
+def test_a_suite_of_tests_has_no_size():
+    without = {"program": None, "annotations": []}
+    suite = overview_data(without, (), None, None, "perflaw annotate -e pytest")["next"]
+    assert suite["why"].startswith("A suite of tests has no size")
+    other = overview_data(without, (), None, None, "perflaw record --vary n=1,2 -- app.py {n}")["next"]
+    assert other["why"].endswith("every recorded run has the same size.")

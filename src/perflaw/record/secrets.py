@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log2
+from pathlib import PurePath
 from typing import Final
 
 MASK: Final = "***"
@@ -23,7 +24,7 @@ _NAMED: Final = re.compile(
 """A name, ``=`` or ``:``, and a value: ``?access_token=…``, ``Authorization: Bearer …``, ``{"password": "…"}``."""
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/:@]*):[^\s/@]+@", re.IGNORECASE)
 _SHORT: Final = re.compile(r"-[pP]")
-"""Options that are a password or a port, by the program."""
+"""Options that are a password or a port, by the program, or a plugin."""
 _FORMS: Final = re.compile(
     r"AKIA[0-9A-Z]{16}|gh[pousr]_\w{20,}|glpat-[\w-]{16,}|xox[abprs]-[\w-]{10,}|sk-[\w-]{16,}|eyJ[\w-]+\.[\w-]+\.[\w-]*"
     r"|-----BEGIN[^-]*-----.*",
@@ -42,13 +43,19 @@ def masked(arguments: Sequence[str]) -> tuple[str, ...]:
     ('--password', '***', '--api-key=***', 'TOKEN=***', 'http://me:***@host/?access_token=***&n=5', '--n', '5')
     >>> masked(["-p", "hunter2", "-p", "8080", "-H", "Authorization: Basic YQ==", "--header=X-Api-Key:abc"])
     ('-p', '***', '-p', '8080', '-H', 'Authorization: ***', '--header=X-Api-Key:***')
+    >>> masked(["-m", "pytest", "-p", "no:cacheprovider"])
+    ('-m', 'pytest', '-p', 'no:cacheprovider')
     """
     result: list[str] = []
+    names_plugins = False
+    """Whether the program is pytest, of which ``-p`` names a plugin."""
     follows: str | None = None
     """Option whose value this argument is."""
     for argument in arguments:
         value_of, follows = follows, None
-        if value_of is not None and not argument.startswith("-") and _hides(value_of, argument):
+        names_plugins = names_plugins or PurePath(argument).name == "pytest"
+        is_plugin = names_plugins and value_of == "-p"
+        if value_of is not None and not argument.startswith("-") and not is_plugin and _hides(value_of, argument):
             result.append(MASK)
             continue
         option = _OPTION.fullmatch(argument)

@@ -33,14 +33,15 @@ def overview_data(
 ) -> Document:
     """The page's data of the overview; ``keys`` are the names by which links find the components of ``laws``.
 
-    ``command`` adds runs of other sizes.
+    ``command`` adds runs of other sizes, or tells the laws of a suite of tests.
     """
+    if command.startswith("perflaw annotate"):
+        why = "A suite of tests has no size. Its functions have laws by what they are called with."
+    else:
+        why = "A run's cost at other sizes is not known: every recorded run has the same size."
     return {
         "matters": _matters(laws, keys, outlook) if outlook and laws["program"] else None,
-        "next": {
-            "why": "A run's cost at other sizes is not known: every recorded run has the same size.",
-            "command": command,
-        },
+        "next": {"why": why, "command": command},
         "changed": _changed(changed) if changed else None,
     }
 

@@ -1,9 +1,11 @@
 """Recordings that recorded different callers of one function."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, reduce
 from itertools import permutations
 
+from perflaw.api import mining
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.merge import is_comparable, merge
 from perflaw.learn.paths.mine import mine
@@ -135,3 +137,19 @@ def test_files_of_specifications_keep_what_was_recorded():
     assert parse_specs(text, "x.yaml").specs[0].spec.selected == one.selected == ("semop headers",)
     reviewed = spec_yaml(SpecFile((MinedSpec(one),)), evidence=False)
     assert parse_specs(reviewed, "x.yaml").specs[0].spec.selected == one.selected
+
+
+def test_progress_is_told_while_selections_are_compared(monkeypatch):
+    told = []
+
+    @contextmanager
+    def progress(label):
+        told.append(label)
+        yield told.append
+
+    monkeypatch.setattr(mining, "progress", progress)
+    one = seen(1, "semop write headers")
+    mixed = both(seen(1, "semop", 3000), seen(2, "semop write headers"))
+    mined = mining._with_like_callers([mixed, one, mixed], OPTIONS)
+    assert [each.notes for each in mined] == [with_like_callers(each, OPTIONS).notes for each in (mixed, one, mixed)]
+    assert told[1:] == [0.5, 0.5, 1.0], "what was recorded with the same callers takes no time"

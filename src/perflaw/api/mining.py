@@ -73,10 +73,8 @@ class MinedSpecs:
 
 def mine_specs(request: MiningRequest) -> MinedSpecs:
     """Specifications of all chosen functions, the most expensive function first."""
-    from perflaw.learn.paths.selection import with_like_callers
-
     recordings, everything = _read(request)
-    observed = [with_like_callers(one, request.options) for one in everything]
+    observed = _with_like_callers(everything, request.options)
     mined = specs_of_observed(observed, request.options, request.now_ns)
     return replace(mined, file=replace(mined.file, runs=_spec_runs(recordings)), recordings=tuple(recordings))
 
@@ -203,6 +201,22 @@ def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     known = {each.component: each for each in observed}
     chosen = dict.fromkeys(find_component(name, known, "mine") for name in request.names)
     return recordings, [known[name] for name in chosen]
+
+
+def _with_like_callers(observed: Sequence[Observed], options: MiningOptions) -> list[Observed]:
+    """What was observed with callers that compare, which takes a model for each selection of callers."""
+    from perflaw.learn.paths.mine import effort
+    from perflaw.learn.paths.selection import with_like_callers
+
+    selections = [len({one.selected for one in each.observations}) for each in observed]
+    efforts = [effort(each) * number if number > 1 else 0.0 for each, number in zip(observed, selections, strict=True)]
+    done, whole, found = 0.0, sum(efforts) or 1.0, []
+    with progress(f"comparing the callers that were recorded with {len(observed)} functions") as show:
+        for each, part in zip(observed, efforts, strict=True):
+            found.append(with_like_callers(each, options))
+            done += part
+            show(done / whole)
+    return found
 
 
 def _mine_each(

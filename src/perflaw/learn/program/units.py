@@ -340,8 +340,9 @@ class _Fits:
         """Values of a form's terms in the runs, (k, R), and their number of different ones for each function, (F,)."""
         if id(form) not in self.bases:
             basis = values(list(form.terms), self.features, self.used.shape[1])
-            sizes = np.array([np.unique(basis[:, row], axis=1).shape[1] for row in self.patterns])
-            self.bases[id(form)] = basis, sizes[self.pattern]
+            different = np.unique(basis, axis=1, return_inverse=True)[1].reshape(-1, 1)
+            found = self.patterns @ (different == np.arange(different.max() + 1))
+            self.bases[id(form)] = basis, found.sum(axis=1)[self.pattern]
         return self.bases[id(form)]
 
     def _constant(self, unit: Array) -> tuple[Array, Array]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from perflaw.errors import StoreError
-from perflaw.store.checksums import CHECKSUM, TABLES
+from perflaw.store.checksums import CHECKSUM, TABLES, digests_of, verify
 from perflaw.store.experiment import Recording, read_manifest, replace_table
 from perflaw.store.schema import COLUMNS, table_of
 from perflaw.store.tables import connect, read_table, write_tables
@@ -178,3 +179,33 @@ def test_columns_of_another_type_are_refused(tmp_path, column, value):
     assert len(read_table(right, "components")) == 1
     with pytest.raises(StoreError, match=f"cannot be read.*column {column}"):
         read_table(other, "components")
+
+
+def test_a_number_is_kept_of_each_table_that_was_compared(tmp_path):
+    """A stub reads a new recording with each measurement, for days."""
+    recordings, tables = 300, ("calltree", "links", "pairs")
+
+    def recording(number):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for table in tables:
+            (folder / f"{table}.parquet").write_bytes(b"%d" % number)
+        (folder / "run.json").write_text(json.dumps({"tables": digests_of(folder)}))
+        return folder
+
+    def read(folder):
+        for table in tables:
+            verify(folder / f"{table}.parquet")
+
+    folders = [recording(number) for number in range(recordings)]
+    tracemalloc.start()
+    try:
+        for folder in folders[:100]:
+            read(folder)
+        before, _ = tracemalloc.get_traced_memory()
+        for folder in folders[100:]:
+            read(folder)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 200 * len(tables) * 150  # bytes

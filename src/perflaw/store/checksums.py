@@ -21,6 +21,9 @@ TABLES, CHECKSUM = "tables", "checksum"
 SUFFIX: Final = ".parquet"
 _PIECE: Final = 1 << 20
 _COMMAND: Final = "perflaw runs --verify"
+_MOST_VERIFIED: Final = 1 << 16
+_verified: set[int] = set()
+"""Tables that were compared, as a hash of path, table and manifest: who mines for days keeps a number of each, and no more."""
 
 
 def digest_of(path: Path) -> str:
@@ -63,18 +66,19 @@ def verify(path: Path) -> None:
         table, manifest = path.stat(), (path.parent / "run.json").stat()
     except OSError:  # it is still being written, or missing, which its reader tells
         return
-    stamps = ((about.st_ino, about.st_size, about.st_mtime_ns) for about in (table, manifest))
-    _verify(path, *stamps)
-
-
-@lru_cache(maxsize=1 << 16)
-def _verify(path: Path, table: tuple[int, ...], manifest: tuple[int, ...]) -> None:
-    known = _digests(path.parent, manifest)
+    table_stamp, stamp = ((about.st_ino, about.st_size, about.st_mtime_ns) for about in (table, manifest))
+    key = hash((str(path), table_stamp, stamp))
+    if key in _verified:
+        return
+    known = _digests(path.parent, stamp)
     if known and path.stem in known and digest_of(path) not in known[path.stem].split():
         raise StoreError(f"{path}: damaged", "its checksum differs: it is truncated or was altered", _COMMAND)
+    if len(_verified) >= _MOST_VERIFIED:
+        _verified.clear()
+    _verified.add(key)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def _digests(folder: Path, manifest: tuple[int, ...]) -> dict[str, str] | None:
     """Digests of the tables by name; None if the manifest has none, or cannot be read."""
     try:

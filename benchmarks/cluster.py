@@ -20,14 +20,16 @@ missed or a result differs.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -159,8 +161,9 @@ class Cost:
 
     wall_s: float
     client_s: float
-    workers_s: tuple[float, ...]
+    workers_s: Sequence[float]
     result: str
+    """Digest of what was learnt, to the last bit."""
 
     @property
     def bound_s(self) -> float:
@@ -183,17 +186,18 @@ def measured(learn: Learn) -> Cost:
     found = learn()
     wall, cpu, after = time.perf_counter() - wall, time.process_time() - cpu, workers()
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        return Cost(wall, cpu, tuple(after[name] - before[name] for name in before), repr(found))
+        result = blake2b(repr(found).encode()).hexdigest()
+    return Cost(wall, cpu, [after[name] - before[name] for name in before], result)
 
 
-def together(name: str, scale: float, folder: Path) -> float:
-    """CPU time that a process takes for the work while another does the same, the mean of both.
+def alone(name: str, scale: float, folder: Path, processes: int) -> list[Cost]:
+    """What it takes without a cluster, where so many processes do the same at once.
 
-    They are processes of their own and no forks of this one, in which DuckDB has threads that a fork would wait for.
+    They are new, so that nothing is known from learning before, and no forks: a fork would wait for threads of DuckDB.
     """
     command = [sys.executable, __file__, name, "--scale", str(scale), "--alone", str(folder)]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(WORKERS)]
-    return statistics.mean(float(process.communicate()[0]) for process in running)
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    return [Cost(**json.loads(process.communicate()[0])) for process in running]
 
 
 def prepare() -> None:
@@ -207,8 +211,8 @@ def compare(name: str, scale: float, pairs: int, folder: Path, bars: Bars) -> No
     learn = VERBS[name](scale, folder)
     walls, bounds, allowed, machine = [], [], [], []
     for _ in range(pairs):
-        machine.append(together(name, scale, folder))
-        one = measured(learn)
+        machine.append(statistics.mean(cost.client_s for cost in alone(name, scale, folder, WORKERS)))
+        (one,) = alone(name, scale, folder, 1)
         with on_cluster(f"local:{WORKERS}"):
             import_module("distributed").default_client().run(prepare)
             several = measured(learn)
@@ -243,11 +247,12 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="times as many functions")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument(
-        "--alone", type=Path, metavar="FOLDER", help="learn once in this process, and print its CPU time"
+        "--alone", type=Path, metavar="FOLDER", help="learn once in this process, and print what it took"
     )
     options = parser.parse_args()
     if options.alone:
-        print(measured(VERBS[options.verbs[0]](options.scale, options.alone)).client_s)
+        prepare()
+        print(json.dumps(asdict(measured(VERBS[options.verbs[0]](options.scale, options.alone)))))
         return
     bars = Bars()
     with tempfile.TemporaryDirectory(prefix="perflaw-cluster-") as folder:

@@ -62,8 +62,9 @@ def test_calls_of_which_no_caller_was_recorded_do_not_count_as_a_way_of_their_ow
 
 
 def test_callers_that_too_few_runs_recorded_to_tell_how_much_these_vary_wait_for_more():
-    def mixed(more):
-        runs = [(seed, "semop") for seed in range(3)] + [(seed, "semop write headers") for seed in range(3, 3 + more)]
+    def mixed(more, without=3):
+        runs = [(seed, "semop") for seed in range(without)]
+        runs += [(seed, "semop write headers") for seed in range(3, 3 + more)]
         parts = [seen(seed, selected) for seed, selected in runs]
         marked = [
             replace(one, observations=tuple(replace(each, run=str(number)) for each in one.observations))
@@ -73,6 +74,7 @@ def test_callers_that_too_few_runs_recorded_to_tell_how_much_these_vary_wait_for
 
     assert mixed(2) == {("semop",)}
     assert mixed(3) == set(WAYS)
+    assert mixed(1, without=1) == set(WAYS)  # both together tell it no more
 
 
 def test_observations_of_like_callers_stay_what_they_are():

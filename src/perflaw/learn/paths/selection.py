@@ -73,7 +73,7 @@ def best_pool(
 
     ``about`` gives what a part recorded and its paths; ``model`` a model of some parts without these functions. The callers of
     each part, and those that all have in common, are tried with all parts that recorded at least these. A model of fewer than
-    ``REPLICATES`` ``runs``, where their number is known, says little about how much runs vary, so models of more runs come
+    ``REPLICATES`` ``runs``, where their number is known, says little about how much runs vary, so models of as many come
     first. Among these the model that explains most groups is the best one; if there are several, the one of most calls.
     """
     known = [about(part) for part in parts]
@@ -83,7 +83,7 @@ def best_pool(
     candidates = dict.fromkeys([frozenset.intersection(*recorded), *recorded])
     if len(candidates) == 1:
         return list(parts), frozenset()
-    best: tuple[tuple[int, int, int, int], list[Part], frozenset[str]] | None = None
+    best: tuple[tuple[bool, int, int, int], list[Part], frozenset[str]] | None = None
     for chosen in candidates:
         own = callers_on(
             path for here, (_, paths) in zip(recorded, known, strict=True) if here == chosen for path in paths
@@ -91,7 +91,7 @@ def best_pool(
         pool = [part for part, here in zip(parts, recorded, strict=True) if here >= own]
         spec = model(pool, names - chosen)
         groups = sum(not group.standing for group in spec.groups)
-        score = (min(runs(pool), REPLICATES), groups, spec.points, len(spec.paths))
+        score = (runs(pool) >= REPLICATES, groups, spec.points, len(spec.paths))
         if best is None or score > best[0]:
             best = (score, pool, names - chosen)
     assert best

@@ -91,6 +91,7 @@ def small_parts(monkeypatch):
     )  # the room exports a function of its name
     monkeypatch.setattr(mining, "PART", 2)
     monkeypatch.setattr(call_trees, "PART", 2)
+    monkeypatch.setattr(pages, "PART", 2)
 
 
 @pytest.mark.usefixtures("small_parts")

@@ -68,8 +68,9 @@ def test_what_people_name_things_stays():
 
 def test_plugins_of_pytest_are_no_passwords():
     words = ("/env/bin/pytest", "-p", "no:xdist", "-p", "my_plugin", "tests")
-    assert masked(words) == words
-    assert masked(("app", "-p", "hunter2", "pytest")) == ("app", "-p", MASK, "pytest")
+    for started in ((), ("/env/bin/python3",)):
+        assert masked((*started, *words)) == (*started, *words)
+    assert masked(("mysql", "pytest", "-p", "hunter2")) == ("mysql", "pytest", "-p", MASK)
 
 
 @given(st.lists(st.text(max_size=40), max_size=5))

@@ -47,13 +47,11 @@ def masked(arguments: Sequence[str]) -> tuple[str, ...]:
     ('-m', 'pytest', '-p', 'no:cacheprovider')
     """
     result: list[str] = []
-    names_plugins = False
-    """Whether the program is pytest, of which ``-p`` names a plugin."""
+    names_plugins = _is_pytest(arguments)
     follows: str | None = None
     """Option whose value this argument is."""
     for argument in arguments:
         value_of, follows = follows, None
-        names_plugins = names_plugins or PurePath(argument).name == "pytest"
         is_plugin = names_plugins and value_of == "-p"
         if value_of is not None and not argument.startswith("-") and not is_plugin and _hides(value_of, argument):
             result.append(MASK)
@@ -66,6 +64,17 @@ def masked(arguments: Sequence[str]) -> tuple[str, ...]:
         else:
             result.append(without_secrets(argument))
     return tuple(result)
+
+
+def _is_pytest(arguments: Sequence[str]) -> bool:
+    """Whether the program is pytest, whose ``-p`` names a plugin: a database, say, may have that name too.
+
+    >>> _is_pytest(["python3", "-m", "pytest"]), _is_pytest(["mysql", "pytest", "-p", "hunter2"])
+    (True, False)
+    """
+    names = [PurePath(word).name for word in arguments]
+    runs_script = names[1:2] == ["pytest"] and names[0].startswith("python")
+    return names[:1] == ["pytest"] or runs_script or ("-m", "pytest") in pairwise(arguments)
 
 
 def _hides(option: str, value: str) -> bool:

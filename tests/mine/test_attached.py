@@ -191,11 +191,10 @@ def test_the_loop_learns_the_slow_call_path_of_a_running_program_and_leaves_it_a
             while time.monotonic() < deadline:
                 events = read_journal(folder)
                 settled = any("app.load: settled" in one.get("what", "") for one in events)
-                with_callers = [place for place, one in enumerate(events) if one.get("kind") == "paths"]
                 # How much call paths vary is known from three measurements, the last of which is over.
-                if settled and any(
-                    one["event"] == "measurement" for one in events[(with_callers[2:] or [len(events)])[0] :]
-                ):
+                with_callers = [place for place, one in enumerate(events) if one.get("kind") == "paths"]
+                third = with_callers[2] if len(with_callers) > 2 else len(events)
+                if settled and any(one["event"] == "measurement" for one in events[third:]):
                     break
                 time.sleep(0.2)
             own_s = cpu_s(loop.pid)

@@ -66,6 +66,7 @@ class AttachedProcess:
         """How long threads of the program were stopped at most."""
         self._stacks: Counter[tuple[str, ...]] = Counter()
         self._idle: frozenset[str] = frozenset()
+        self._native_sampler: NativeSampler | None = None
         self._guard = threading.Lock()
         self._over, self._measures = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -102,6 +103,8 @@ class AttachedProcess:
         self._over.set()
         if self._thread:
             self._thread.join()
+        if self._native_sampler:
+            self._native_sampler.close()
 
     def _sample(self, sampler: StackSampler) -> None:
         try:
@@ -130,7 +133,9 @@ class AttachedProcess:
             cost = ProbeCost()
             if self.native:  # a sampler in another thread would be in the way of injecting
                 before_ns = self.cpu_ns()
-                stacks = NativeSampler(self.native).collect(seconds, lambda: False).stacks
+                self._native_sampler = self._native_sampler or NativeSampler(self.native)
+                found = self._native_sampler.collect(seconds, lambda: False)
+                stacks, self._idle = found.stacks, self._idle | found.idle
                 cost = ProbeCost(sum(stacks.values()), SAMPLE_NS, self.cpu_ns() - before_ns)
             else:
                 self._wait(seconds)

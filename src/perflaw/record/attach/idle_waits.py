@@ -52,12 +52,16 @@ class IdleWaits:
         """A look found it asleep; the next stack that is read of it while it sleeps counts for all of these looks."""
         self._asleep += 1
 
-    def add_sleeping(self, stack: Stack, *, is_wait: bool) -> None:
-        """Where it sleeps; ``is_wait``: in a system call that waits for any of several files or for a connection."""
-        self._add(stack, self._asleep)
-        self._asleep = 0
+    def add_sleeping(self, stack: Stack, *, is_wait: bool) -> int:
+        """Where it sleeps; ``is_wait``: in a system call that waits for any of several files or for a connection.
+
+        Gives the looks that this counts for.
+        """
+        looks, self._asleep = self._asleep, 0
+        self._add(stack, looks)
         if is_wait:
             self._waits.add(stack)
+        return looks
 
     def _add(self, stack: Stack, looks: int) -> None:
         self._looks[stack] += looks

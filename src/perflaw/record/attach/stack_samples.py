@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from perflaw.errors import TargetError
+from perflaw.record.attach.client_waits import ClientShares, ClientWaits
 from perflaw.record.attach.idle_waits import IdleWaits, SleepingThread
 from perflaw.record.attach.on_cpu import OnCpu
 from perflaw.record.attach.process import RunningProgram, ended, not_permitted
@@ -49,7 +50,8 @@ class StackSamples:
     looks: int
     """How often the program was looked at."""
     idle: frozenset[str] = frozenset()
-    """Functions whose durations contain waits in which nobody asks the program for anything, as known so far."""
+    """Functions whose durations contain waits that others decide: for clients, or until anybody asks for anything; as known
+    so far."""
 
 
 @dataclass(slots=True)
@@ -101,6 +103,7 @@ class StackSampler:
             raise not_permitted(self.program.pid) from error
         except OSError as error:
             raise TargetError(*ended(self.program.pid)) from error
+        self._client_waits, self._client_shares = ClientWaits(self.program.pid, self._memory), ClientShares()
 
     def close(self) -> None:
         """Close all files."""
@@ -130,9 +133,10 @@ class StackSampler:
                     elif stack := self._stack(thread.state):
                         stacks[stack] += runs
                         thread.waits.add_running(stack)
+                        self._client_shares.add(stack, 1, is_wait=False)
             # At random, so that a program that does something every 10 ms is not always met at the same place.
             time.sleep(INTERVAL_S * random.uniform(0.5, 1.5))
-        idle = frozenset[str]().union(*(thread.waits.functions() for thread in self._threads.values()))
+        idle = self._client_shares.functions().union(*(one.waits.functions() for one in self._threads.values()))
         return StackSamples(stacks, looks, idle)
 
     def _look_at_sleeping(self, thread: _Thread, sleeping: SleepingThread) -> None:
@@ -140,7 +144,8 @@ class StackSampler:
         call = sleeping.call()
         stack = self._stack(thread.state)
         if call and call == sleeping.call() and stack:
-            thread.waits.add_sleeping(stack, is_wait=sleeping.is_wait(call))
+            looks = thread.waits.add_sleeping(stack, is_wait=sleeping.is_wait(call))
+            self._client_shares.add(stack, looks, is_wait=self._client_waits.is_one(call))
 
     def _find_threads(self) -> None:
         """Find the threads that the interpreter knows."""

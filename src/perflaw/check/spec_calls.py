@@ -41,6 +41,8 @@ class SpecOptions:
     """Times that differ by less than this factor are equal: borders may be that much lower or higher."""
     absolute: bool = False
     """Hold times to the borders mined on this machine; otherwise only differences between groups count."""
+    plan: bool = True
+    """Say how many more runs would settle what is uncertain, which takes as long as the verdicts."""
 
 
 @dataclass(frozen=True, slots=True)

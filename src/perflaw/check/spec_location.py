@@ -104,40 +104,32 @@ def durations_by_run(
         if worth < MIN_GROUP_WORTH:
             continue
         wall = merged([one.histogram for one in here])
-        without = _without_queueing([one.on_cpu for one in here], wall, queued_ns.get(run, 0))
         margin = np.sqrt(levels * (1.0 - levels) / worth)
         by_chance = tolerance + MAX_ERRORS * np.sqrt(levels * (1.0 - levels) * (1.0 / worth + 1.0 / base_worth))
-        ends = _log_quantiles(wall, np.clip([levels - margin, levels + margin], 0.0, 1.0))
-        found.append(
-            RunDurations(
-                run,
-                here[0].platform,
-                low=without(levels),
-                high=_log_quantiles(wall, levels),
-                least=without(np.clip(levels - by_chance, 0.0, 1.0)),
-                most=_log_quantiles(wall, np.clip(levels + by_chance, 0.0, 1.0)),
-                variance=((ends[1] - ends[0]) / 2.0) ** 2,
-            )
+        wanted = np.clip([levels, levels - by_chance, levels + by_chance, levels - margin, levels + margin], 0.0, 1.0)
+        high, least, most, *ends = _log_quantiles(wall, wanted)  # all at once: most of the time goes into each call
+        low, least = _without_queueing(
+            [one.on_cpu for one in here], wall, queued_ns.get(run, 0), wanted[:2], [high, least]
         )
+        variance = ((ends[1] - ends[0]) / 2.0) ** 2
+        found.append(RunDurations(run, here[0].platform, low, high, least, most, variance))
     return found
 
 
-def _without_queueing(on_cpu: Sequence[Histogram | None], wall: Histogram, queued_ns: int) -> Callable[[Array], Array]:
-    """Log quantiles without queueing: the kernel says how long a run queued in all, not which calls.
+def _without_queueing(
+    on_cpu: Sequence[Histogram | None], wall: Histogram, queued_ns: int, levels: Array, by_clock: Sequence[Array]
+) -> Sequence[Array]:
+    """Log quantiles without queueing, from those ``by_clock``: the kernel says how long a run queued in all, not which calls.
 
     Calls were off the CPU because they waited or because they queued. Of that time, up to ``queued_ns`` may be queueing.
     """
     known = [one for one in on_cpu if one is not None]
     if len(known) < len(on_cpu):
-        return lambda levels: _log_quantiles(wall, levels)
+        return by_clock
     cpu = merged(known)
     queued = queued_part(wall, cpu, queued_ns)
-
-    def log_quantiles(levels: Array) -> Array:
-        by_clock, by_cpu = _log_quantiles(wall, levels), _log_quantiles(cpu, levels)
-        return np.asarray(np.log((1.0 - queued) * np.exp(by_clock) + queued * np.exp(np.minimum(by_clock, by_cpu))))
-
-    return log_quantiles
+    by_cpu = np.minimum(by_clock, _log_quantiles(cpu, levels))
+    return [*np.log((1.0 - queued) * np.exp(by_clock) + queued * np.exp(by_cpu))]
 
 
 def queued_part(wall: Histogram, cpu: Histogram, queued_ns: int) -> float:

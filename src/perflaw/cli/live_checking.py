@@ -192,6 +192,7 @@ class _LiveCheck:
         """
         from perflaw.store.experiment import discard
 
+        self.options = replace(self.options, plan=False)  # what is uncertain is not told
         window: deque[list[str]] = deque()
         is_told = False
         begun, alarms = time.monotonic(), 0

@@ -11,6 +11,7 @@ from perflaw.record.compiled.elf import open_elf
 from perflaw.record.compiled.frame_rules import FrameRules
 from tests.record.test_client_waits import SERVER
 
+
 def test_rules_are_those_of_the_whole_tables(tmp_path: Path):
     (tmp_path / "app.c").write_text(SERVER)
     subprocess.run(["gcc", "-O2", "-o", "app", "app.c"], cwd=tmp_path, check=True)

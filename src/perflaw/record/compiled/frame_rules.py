@@ -80,7 +80,7 @@ class FrameRules:
         entries = CallFrameInfo(BytesIO(table), len(table), self._at + own - len(common), structs, for_eh_frame=True)
         (found,) = (one for one in entries.get_entries() if isinstance(one, FDE))
         start = found["initial_location"]
-        is_of_signal = b"S" in found.cie.header["augmentation"]
+        is_of_signal = found.cie is not None and b"S" in found.cie.header["augmentation"]
         if is_of_signal or not start <= address < start + found["address_range"]:
             return None
         rows = [row for row in found.get_decoded().table if row["pc"] <= address]

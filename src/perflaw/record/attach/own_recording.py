@@ -30,6 +30,7 @@ from perflaw.record.saving import Outcome, RunContext, save_recording
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import choose
 from perflaw.record.tree.core import RING_CAPACITY
+from perflaw.record.tree.records import TreeLimits
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
 from perflaw.record.writer import Writer
@@ -39,6 +40,9 @@ MAX_PAUSE_S: Final = 0.016
 """Longest pause between two turns of reading."""
 MUCH: Final = RING_CAPACITY // 8
 """More new records than this in a turn shorten the pause, and much fewer lengthen it: a full ring stops the program."""
+SUITE_LIMITS: Final = TreeLimits(links=1 << 15, pairs=1 << 16, spans=1 << 17)
+"""A quarter of what is kept between contexts. Each test is a context of its own, so a suite fills all that there is, and
+whoever runs tests waits until it is written."""
 STATUS_S: Final = 5.0
 """Time in which a program that has ended the recording says its exit status."""
 _SETTING: Final = "PERFLAW_TARGET_"
@@ -56,7 +60,7 @@ def record_asking(
         return None
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     spool, seed = claim.folder / "spool", scramble(int(claim.folder.name) + (os.getpid() << 20))
-    reader = NativeReader(spool, seed, tracer.library)
+    reader = NativeReader(spool, seed, tracer.library, limits=SUITE_LIMITS)
     with SignalRelay() as relay, claim, Writer() as writer:
         started, begun = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter_ns()
         try:

@@ -21,7 +21,7 @@ from perflaw.record.machine import stat_of
 from perflaw.record.reader import ExecutionCounts, RecordedProcess, empty_tree
 from perflaw.record.rights import OWN, PASSING, Rights, read_regular
 from perflaw.record.tree.core import Core, load
-from perflaw.record.tree.records import CPU_LANE, CountedCode, Definitions, DefinitionsReader
+from perflaw.record.tree.records import CPU_LANE, CountedCode, Definitions, DefinitionsReader, TreeLimits
 from perflaw.types import Component
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ GRACE_S: Final = 0.5
 class ProcessSpool:
     """The spool folder of one process: its definitions, its rings, and the call tree built from them."""
 
-    def __init__(self, folder: Path, library: Path, seed: int, paths: bool = False, rights: Rights = OWN) -> None:
-        self.folder, self.library, self.seed, self.paths, self.rights = folder, library, seed, paths, rights
+    def __init__(self, folder: Path, reader: NativeReader) -> None:
+        self.folder, self.library, self.seed, self.rights = folder, reader.library, reader.seed, reader.rights
+        self.paths, self.limits = reader.paths, reader.limits
         self.pid, self.serial = map(int, folder.name.split("-"))
         self.definitions, self.listing = DefinitionsReader(folder / "definitions"), Listing(folder)
         self.core: Core | None = None
@@ -60,7 +61,7 @@ class ProcessSpool:
             if name.endswith(".ring"):
                 if self.core is None:
                     known = self.definitions.update()
-                    self.core = Core(self.library, self.seed, known.lanes())
+                    self.core = Core(self.library, self.seed, known.lanes(), self.limits)
                     if self.paths:
                         self.core.collect_paths(CPU_LANE in known.metrics)
                 try:
@@ -137,9 +138,11 @@ class NativeReader:
     idle_s = LOOK_S
     paths = False
 
-    def __init__(self, spool: Path, seed: int, library: Path, rights: Rights = OWN) -> None:
-        """``rights``: with whose rights the files of the spool are opened."""
-        self.spool, self.seed, self.library, self.rights = spool, seed, library, rights
+    def __init__(
+        self, spool: Path, seed: int, library: Path, rights: Rights = OWN, limits: TreeLimits | None = None
+    ) -> None:
+        """``rights``: with whose rights the files of the spool are opened; ``limits``: of each process's call tree."""
+        self.spool, self.seed, self.library, self.rights, self.limits = spool, seed, library, rights, limits
         load(library)  # now, with our own rights
         self.processes: dict[str, ProcessSpool] = {}
         self.listing = Listing(spool)
@@ -200,7 +203,7 @@ class NativeReader:
             for name in sorted(self.listing.names() - self.processes.keys()):
                 if _FOLDER.fullmatch(name):
                     folder = self.spool / name
-                    self.processes[name] = ProcessSpool(folder, self.library, self.seed, self.paths, self.rights)
+                    self.processes[name] = ProcessSpool(folder, self)
             for process in self.processes.values():
                 if not process.gone:
                     process.look()

@@ -51,7 +51,10 @@ def examples(count: int) -> int:
 
 
 def first(count: int, values: Iterable[Any]) -> list[Any]:
-    """Values of a parameter of which ``make test`` tries the first ``count``, and ``make test-all`` all."""
+    """Values of a parameter of which ``make test`` tries the first ``count``, and ``make test-all`` all.
+
+    A tuple holds the values of several parameters; one that is the value of a single parameter comes as a ``pytest.param``.
+    """
     listed = list(values)
     return listed[:count] + [_slow(value) for value in listed[count:]]
 
@@ -60,6 +63,8 @@ def _slow(value: Any) -> Any:
     """A value of a parameter, or several with marks of their own, for ``make test-all`` alone."""
     if isinstance(value, ParameterSet):
         return pytest.param(*value.values, marks=[*value.marks, pytest.mark.slow], id=value.id)
+    if isinstance(value, tuple) and len(value) < 2:
+        raise ValueError(f"{value}: a tuple that is the value of one parameter; try: pytest.param({value})")
     return pytest.param(*(value if isinstance(value, tuple) else [value]), marks=pytest.mark.slow)
 
 

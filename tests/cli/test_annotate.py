@@ -107,7 +107,7 @@ def test_an_unknown_feature_is_refused(perflaw, known):
     assert "cannot be written" in perflaw("annotate", "-o", "missing/folder.law", status=2).stderr
 
 
-@pytest.mark.parametrize("options", first(2, [(), ("--at", "n=20000"), ("--calls",), ("--all",)]))
+@pytest.mark.parametrize("options", first(2, map(pytest.param, [(), ("--at", "n=20000"), ("--calls",), ("--all",)])))
 def test_the_table_says_what_the_document_holds(perflaw, known, options):
     """A table learns only the laws that it shows, and they are those of the document, which holds all."""
     document = json.loads(perflaw("annotate", "--json", *options).stdout)

@@ -133,7 +133,8 @@ class NativeSampler:
         """Count in which functions threads sleep, and whether they wait for a client."""
         for call, places in self._asleep.look():
             path = tuple(at for at in map(self._function, places) if at >= 0)
-            asleep[path, self._client_waits.is_one(call)] += 1
+            with suppress(OSError):  # it has ended
+                asleep[path, self._client_waits.is_one(call)] += 1
 
     def _named(
         self, stacks: Counter[_Places], asleep: Counter[tuple[_Places, bool]], looks: int, weight: float

@@ -270,12 +270,11 @@ def build_of(known: Definitions) -> str:
 
 def _build_ids(known: Definitions) -> Iterator[tuple[str, str]]:
     """The modules of a compiled program that can be read, with their build ids."""
-    from perflaw.record.compiled.elf import open_elf
+    from perflaw.record.compiled.elf import identify
 
     for module in sorted({module for module, _, _ in known.addresses.values()}):
-        with open_elf(Path(module)) as elf:
-            if elf:
-                yield module, elf.identity
+        if found := identify(Path(module)):
+            yield module, found[0]
 
 
 def _save(writer: Writer | None, folder: Path, job: Job) -> Path:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from perflaw.record.cache import keep, read_kept
 from perflaw.record.compiled import elf as elf_module
-from perflaw.record.compiled.elf import Elf, open_elf
+from perflaw.record.compiled.elf import Elf, identify, open_elf
 
 if TYPE_CHECKING:
     from elftools.dwarf.compileunit import CompileUnit
@@ -62,17 +62,17 @@ class FunctionCode:
 
 def functions_at(module: Path, offsets: Sequence[int]) -> dict[int, FunctionCode]:
     """The functions that begin at these offsets of a loaded file; functions that nothing is known of are left out."""
-    with open_elf(module) as elf:
-        if elf is None:
-            return {}
-        name = f"dwarf-{code_version()}-{elf.key}.json"
-        known = _read_cache(name)
-        missing = [offset for offset in offsets if offset not in known]
-        if missing:
-            try:
-                known.update(_read(elf, missing))
-            except Exception:  # pyelftools raises whatever its code meets in damaged debug information
-                return {offset: known[offset] for offset in offsets if offset in known}
+    if (about := identify(module)) is None:
+        return {}
+    name = f"dwarf-{code_version()}-{about[1]}.json"
+    known = _read_cache(name)
+    if missing := [offset for offset in offsets if offset not in known]:
+        try:
+            with open_elf(module) as elf:
+                known.update(_read(elf, missing) if elf else {})
+        except Exception:  # pyelftools raises whatever its code meets in damaged debug information
+            pass
+        else:
             keep(name, json.dumps({str(offset): asdict(code) for offset, code in known.items()}).encode())
     return {offset: known[offset] for offset in offsets if offset in known}
 

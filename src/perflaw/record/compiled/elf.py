@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -182,6 +182,24 @@ def open_elf(path: Path) -> Iterator[Elf | None]:
                 if _is_whole(file, path.stat().st_size):
                     elf = Elf(path, file)
         yield elf
+
+
+def identify(path: Path) -> tuple[str, str] | None:
+    """``identity`` and ``key`` of a file; None if it is no ELF file that can be read.
+
+    It is remembered as long as the file is the same: the children of a program are of the same few files.
+    """
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return _identified(path, (about.st_dev, about.st_ino, about.st_size, about.st_ctime_ns))
+
+
+@lru_cache(maxsize=1024)
+def _identified(path: Path, about: tuple[int, ...]) -> tuple[str, str] | None:
+    with open_elf(path) as elf:
+        return (elf.identity, elf.key) if elf else None
 
 
 def _is_whole(file: ELFFile, size: int) -> bool:

@@ -81,7 +81,7 @@ class IdleWaits:
         ...     waits.add_running(("page", "query"))  # it changed while it was read
         >>> for stack in [("run", "turn", "select"), ("run", "turn", "page", "communicate")] * 30:
         ...     waits.add_asleep()
-        ...     waits.add_sleeping(stack, is_wait=True)
+        ...     _ = waits.add_sleeping(stack, is_wait=True)
         >>> sorted(waits.functions())
         ['run', 'select', 'turn']
         """

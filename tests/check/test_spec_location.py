@@ -68,6 +68,17 @@ def violated(verdicts):
     return [one.component.name for one in verdicts if one.verdict == "violated"]
 
 
+@pytest.mark.parametrize(("factor", "has_plan"), [(1.0, False), (1.9, True), (10.0, False)])
+def test_verdicts_are_the_same_without_a_plan(specs, factor, has_plan):
+    new = record(2, 1, slower={"mail.sort": factor})
+    planned, plain = (judge_specs(specs, new, SpecOptions(plan=plan)) for plan in (True, False))
+    assert [(one.group, one.verdict, one.e_value) for one in planned] == [
+        (one.group, one.verdict, one.e_value) for one in plain
+    ]
+    assert any(one.more_runs is not None for one in planned) == has_plan
+    assert all(one.more_runs is None for one in plain)
+
+
 @pytest.mark.parametrize("runs", [1, 3])
 def test_a_function_of_one_kind_that_became_ten_times_slower_is_told(specs, runs):
     assert not any(one.spec.borders for one in specs)

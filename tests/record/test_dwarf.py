@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perflaw.record.compiled.dwarf import functions_at
-from perflaw.record.compiled.elf import open_elf
+from perflaw.record.compiled.elf import identify, open_elf
 
 ONE = """namespace one {
 template <class T> struct A { __attribute__((noinline)) T get(T x) const { return x + 1; } };
@@ -87,3 +87,15 @@ def test_a_damaged_file_has_no_names_and_no_error(tmp_path: Path, monkeypatch: p
     many = whole[:56] + b"\xff\xff" + whole[58:]  # segments: their number is then that of a section without a name
     damaged.write_bytes(many[: sizes - 8] + b"\xff" * 8 + many[sizes:])
     assert functions_at(damaged, [0, 4096]) == {}
+
+
+def test_a_file_that_is_built_again_at_its_place_is_another_one(tmp_path: Path) -> None:
+    found = []
+    for number in range(2):
+        (tmp_path / "app.c").write_text(f"int main(void) {{ return {number}; }}\n")
+        subprocess.run(["gcc", "-Wl,--build-id", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+        found += [identify(tmp_path / "app"), identify(tmp_path / "app")]
+    assert found[0] == found[1] != found[2] == found[3]
+    assert all(found)
+    assert identify(tmp_path / "app.c") is None
+    assert identify(tmp_path / "none") is None

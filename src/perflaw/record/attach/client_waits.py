@@ -38,7 +38,9 @@ _MOST_FILES: Final = 1024
 """Files of a wait that are looked at."""
 _POLL_BYTES: Final = 8
 _READ_S: Final = 0.5
-"""Least time between two looks at the system's connections: a busy machine has many."""
+"""Least time between two looks at the system's connections."""
+_REST: Final = 20
+"""Times as long as a look takes that the next one waits: a busy machine has many connections."""
 _EPOLL_INODE: Final = re.compile(r"\bino:([0-9a-f]+)")
 _SOCKET: Final = re.compile(r"socket:\[([0-9]+)\]")
 _LISTENS: Final = "0A"
@@ -69,7 +71,9 @@ class ClientWaits:
             return False
         now = time.monotonic()
         if now >= self._next_read and not inodes <= self._is_client.keys():
-            self._next_read, self._is_client = now + _READ_S, client_sockets(self.pid)
+            self._is_client = client_sockets(self.pid)
+            ended = time.monotonic()
+            self._next_read = ended + max(_READ_S, _REST * (ended - now))
         return any(self._is_client.get(inode, False) for inode in inodes)
 
     def _inodes(self, number: int, arguments: list[int]) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -50,16 +51,14 @@ _MOST_TABLE: Final = 1 << 14
 """Bytes of a table of jumps that are looked at."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Code:
     """The executable sections of a file, and where code jumps to."""
 
     sections: tuple[tuple[int, bytes], ...]
-    """(address, bytes) in order."""
-    targets: NDArray[np.int64]
-    """Addresses that jumps and calls of 32 bits name, in order; some are none, because all bytes are looked at."""
-    behind: NDArray[np.int64]
-    """The address behind each of those jumps and calls."""
+    """(address, bytes) in order of the sections in which functions are."""
+    linking: tuple[tuple[int, bytes], ...]
+    """Likewise of those that start and end the file and call other files."""
     constants: tuple[tuple[int, bytes], ...]
     """(address, bytes) in order of the sections of constants, in which tables of jumps are."""
 
@@ -69,8 +68,22 @@ class Code:
 
     def named(self, first: int, end: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The jumps and calls that name addresses in [first, end): the address behind each, and the one that it names."""
-        low, high = np.searchsorted(self.targets, (first, end))
-        return self.behind[low:high], self.targets[low:high]
+        behind, targets = self._branches
+        low, high = np.searchsorted(targets, (first, end))
+        return behind[low:high], targets[low:high]
+
+    @cached_property
+    def _branches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The address behind each jump and call of 32 bits, and the one that it names, in order of the latter.
+
+        Some are none, because all bytes are looked at. That takes long, so it is done where somebody asks.
+        """
+        named = [np.empty((2, 0), np.int64)]
+        for start, data in (*self.sections, *self.linking):
+            named += [np.stack(relative_targets(data, start, opcode)) for opcode in _NEAR_BRANCHES]
+        behind, targets = np.concatenate(named, axis=1)
+        order = np.argsort(targets, kind="stable")
+        return behind[order], targets[order]
 
     def is_call(self, behind: int) -> bool:
         """Whether what ends at an address is a call and no jump."""
@@ -108,22 +121,15 @@ def _bytes_at(sections: tuple[tuple[int, bytes], ...], address: int, limit: int)
 
 def code_of(elf: Elf) -> Code:
     """The code of a file."""
-    sections, constants = [], []
-    named = [np.empty((2, 0), np.int64)]
+    sections, linking, constants = (list[tuple[int, bytes]]() for _ in range(3))
     for section in elf.file.iter_sections():
         flags = section["sh_flags"]
-        if section["sh_type"] == "SHT_NOBITS" or not flags & _LOADED:
+        if section["sh_type"] == "SHT_NOBITS" or not flags & _LOADED or (flags & _WRITABLE and not flags & _EXECUTABLE):
             continue
-        if not flags & _EXECUTABLE:
-            constants += [] if flags & _WRITABLE else [(int(section["sh_addr"]), section.data())]
-            continue
-        start, data = int(section["sh_addr"]), section.data()
-        named += [np.stack(relative_targets(data, start, opcode)) for opcode in _NEAR_BRANCHES]
-        if section.name not in (".init", ".fini") and not section.name.startswith(".plt"):
-            sections.append((start, data))
-    behind, targets = np.concatenate(named, axis=1)
-    order = np.argsort(targets, kind="stable")
-    return Code(tuple(sorted(sections)), targets[order], behind[order], tuple(sorted(constants)))
+        is_linking = section.name in (".init", ".fini") or section.name.startswith(".plt")
+        kind = constants if not flags & _EXECUTABLE else linking if is_linking else sections
+        kind.append((int(section["sh_addr"]), section.data()))
+    return Code(tuple(sorted(sections)), tuple(sorted(linking)), tuple(sorted(constants)))
 
 
 def relative_targets(code: bytes, start: int, instruction: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -44,9 +44,16 @@ class Globs:
 
     def wants(self, names: Iterable[str]) -> bool:
         """Whether a function that has these names is recorded."""
-        known = list(names)
-        selected = not self.select or any(map(_pattern(self.select).match, known))
-        return (selected and not any(map(_pattern(self.exclude).match, known))) or self.observes(known)
+        return bool(self.wanted_of({0: (0, frozenset(names))}))
+
+    def wanted_of(self, named: Mapping[int, SizeAndNames]) -> set[int]:
+        """The functions that are recorded of a file's, which may be many: offset of each → its size and names."""
+        selects, excludes = _pattern(self.select).match, _pattern(self.exclude).match
+        return {
+            offset
+            for offset, (_, names) in named.items()
+            if ((not self.select or any(map(selects, names))) and not any(map(excludes, names))) or self.observes(names)
+        }
 
     def observes(self, names: Iterable[str]) -> bool:
         """Whether each call of a function that has these names is an observation."""
@@ -73,14 +80,12 @@ def chosen(
     ``inlined``: whether functions may have been inlined into others.
     """
     places = np.zeros(len(named), PLACE)
-    for place, offset in zip(places, sorted(named), strict=True):
-        size, names = named[offset]
-        place["offset"], place["size"], place["wanted"] = (
-            offset,
-            size or 2**31 - 1,
-            globs.wants(names) + globs.observes(names),
-        )
-    wanted = {int(offset): named[int(offset)] for offset in places["offset"][places["wanted"] > 0]}
+    places["offset"] = sorted(named)
+    places["size"] = [named[offset][0] or 2**31 - 1 for offset in places["offset"].tolist()]
+    wanted = {offset: named[offset] for offset in globs.wanted_of(named)}
+    observed = [offset for offset, (_, names) in wanted.items() if globs.observes(names)]
+    for offsets in (list(wanted), observed):
+        places["wanted"] += np.isin(places["offset"], np.array(offsets, np.uint64))
     apart = bool(globs.select) and not inlined(wanted)
     head = np.array([(_MAGIC, len(places), not globs.select, apart)], HEAD)
     return head.tobytes() + places.tobytes()

@@ -126,9 +126,9 @@ def feature_table(
     """The table of the unit whose code calls the entry hook and is returned to at this offset of a loaded file.
 
     It names every call of the hook in that code, so that nobody asks for the unit again. Code without debug information is
-    one unit: its functions have features by registers where they are injected, else none. Functions of libraries' headers
-    have none, except ``with_libraries``: the person then chose the functions that are recorded. ``injected``: offsets of
-    the functions that are looked at where there is no debug information; all of them by default.
+    one unit: its functions have features by registers where they are injected, and no others are called there. Functions of
+    libraries' headers have none, except ``with_libraries``: the person then chose the functions that are recorded.
+    ``injected``: offsets of the functions that are looked at where there is no debug information; all of them by default.
     """
     try:
         about = module.stat()
@@ -195,16 +195,17 @@ def _without_features(index: _FileIndex, unit: int) -> bytes:
 
 
 def _by_registers(module: Path, index: _FileIndex, injected: Collection[int] | None) -> bytes:
-    """The table of the functions without debug information, with features of those that are injected."""
+    """The table of the functions without debug information that are injected."""
     with open_elf(module) as elf:
         if elf is None:
             return _NOTHING
         code = code_of(elf)
         calls = []
         for behind in index.returns_of(_NO_UNIT)[::2]:  # at its entry; what it returns has no type
-            start, features = behind - 1, tuple[FeatureSource, ...]()
-            if injected is None or start - index.base in injected:
-                features = argument_features(code.at(start, WINDOW), start, index.base or MOST_SMALL)
+            start = behind - 1
+            if injected is not None and start - index.base not in injected:
+                continue  # nothing is called there
+            features = argument_features(code.at(start, WINDOW), start, index.base or MOST_SMALL)
             calls.append(HookCall(behind - index.base, 0, features))
             calls.append(HookCall(behind + 1 - index.base, 0, ()))
         return table_of(calls)

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -46,8 +45,17 @@ def nameless(module: Path, offset: int) -> str:
     return f"{module.name}+{offset:#x}"
 
 
-def all_functions(module: Path) -> dict[int, SizeAndNames]:
+def all_functions(module: Path) -> Mapping[int, SizeAndNames]:
     """The functions of a file by offset; those that no symbol names are named by their place."""
+    try:
+        about = module.stat()
+    except OSError:
+        return {}
+    return _all_functions(module, about.st_size, about.st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _all_functions(module: Path, size: int, time: int) -> Mapping[int, SizeAndNames]:
     patches, named = module_patches(module), dict(functions(module))
     for offset in [*patches.patchable, *patches.refusals]:
         if offset not in named:
@@ -96,27 +104,29 @@ class Injection:
             return set()
         if module != self.program and not self._may_have(module):
             return set()
-        patches, named = module_patches(module), all_functions(module)
-        wanted = {offset for offset in patches.patchable if self.globs.wants(named[offset][1])}
-        refusals = patches.refusals
+        if module in self.wanted:
+            return self.wanted[module]
+        patches, chosen = module_patches(module), self.globs.wanted_of(all_functions(module))
+        wanted, refusals = chosen & patches.patchable, patches.refusals
         if patches.loops & wanted and (_cancels_anywhere(module) or _cancels_anywhere(self.program)):
             refusals |= dict.fromkeys(patches.loops, _CANCELLED)
             wanted -= patches.loops
-        if module not in self._patched:
-            self.wanted[module] = wanted
-            self._patched[module] = len(wanted)
-            for offset, reason in refusals.items():
-                if self.globs.wants(named[offset][1]):
-                    self._refused.setdefault(reason, []).append(min(named[offset][1], key=len))
+        self.wanted[module] = wanted
+        self._patched[module] = len(wanted)
+        self._note(module, {offset: refusals[offset] for offset in sorted(refusals.keys() & chosen)})
         return wanted
 
     def refuse(self, module: Path, refused: Mapping[int, str]) -> None:
         """Note functions of a file that could be patched and yet are not recorded: offset → why."""
+        new = {offset: why for offset, why in refused.items() if (module, offset) not in self._also_refused}
+        self._also_refused.update((module, offset) for offset in new)  # another program may refuse them again
+        self._patched[module] -= len(new)
+        self._note(module, new)
+
+    def _note(self, module: Path, refused: Mapping[int, str]) -> None:
         named = all_functions(module)
-        for offset in [one for one in refused if (module, one) not in self._also_refused]:  # by an earlier program
-            self._also_refused.add((module, offset))
-            self._patched[module] -= 1
-            self._refused.setdefault(refused[offset], []).append(min(named[offset][1], key=len))
+        for offset, reason in refused.items():
+            self._refused.setdefault(reason, []).append(min(named[offset][1], key=len))
 
     def _may_have(self, module: Path) -> bool:
         """Whether a library may have functions that are wanted: decoding it takes long.
@@ -125,9 +135,8 @@ class Injection:
         """
         if module.name.startswith(LEFT_ALONE):
             return False
-        names = chain.from_iterable(names for _, names in functions(module).values())
         is_placed = any("+" in glob for glob in self.globs.select)
-        return is_placed or any(self.globs.wants([name]) for name in (*names, nameless(module, 0)))
+        return is_placed or self.globs.wants([nameless(module, 0)]) or bool(self.globs.wanted_of(functions(module)))
 
     def described(self) -> str:
         """How many functions are recorded, and which are not and why; empty if nothing was asked for."""

@@ -70,11 +70,16 @@ def test_callers_that_too_few_runs_recorded_to_tell_how_much_these_vary_wait_for
             replace(one, observations=tuple(replace(each, run=str(number)) for each in one.observations))
             for number, one in enumerate(parts)
         ]
-        return set(mine(with_like_callers(reduce(both, marked), OPTIONS), OPTIONS, NOW).paths)
+        return mine(with_like_callers(reduce(both, marked), OPTIONS), OPTIONS, NOW)
 
-    assert mixed(2) == {("semop",)}
-    assert mixed(3) == set(WAYS)
-    assert mixed(1, without=1) == set(WAYS)  # both together tell it no more
+    waiting = "callers that only 2 runs have recorded tell 2 groups of call paths apart: they count from 3 runs on"
+    unknown = "no callers on its call path: what explains durations of several kinds is not known"
+    assert set(mixed(2).paths) == {("semop",)}
+    assert mixed(2).notes == (waiting, unknown), "a model without callers does not say that there is one call path"
+    assert set(mixed(3).paths) == set(WAYS)
+    assert not mixed(3).notes[1:]
+    assert set(mixed(1, without=1).paths) == set(WAYS)  # both together tell it no more
+    assert not any("count from" in note for note in mixed(1, without=1).notes)
 
 
 def test_observations_of_like_callers_stay_what_they_are():

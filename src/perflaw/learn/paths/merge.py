@@ -20,7 +20,7 @@ from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.edges import Bools
 from perflaw.learn.paths.grouping import Array, Ints, Labels, PathCounts, differ, group_paths, table_rows
 from perflaw.learn.paths.mine import group_and_explain
-from perflaw.learn.paths.selection import FEWER_CALLERS, best_pool, callers_on, is_recorded, without_functions
+from perflaw.learn.paths.selection import FEWER_CALLERS, Pool, best_pool, callers_on, is_recorded, without_functions
 from perflaw.types import Consistency, PathGroup, PathSpec, Platform
 from perflaw.types.specifications import CallPath
 
@@ -49,14 +49,14 @@ def merge(specs: Sequence[PathSpec], options: MiningOptions | None = None) -> Pa
     if len(models) < 2:
         return replace((models or ordered)[0], notes=notes)
     options = options or MiningOptions()
-    pool, left_out = _with_like_callers(models, options)
-    if len(pool) < len(models):
-        notes = (*notes, f"{len(models) - len(pool)} of {len(models)} {FEWER_CALLERS}")
-    return _merge_models(pool, notes, options, left_out)
+    pool = _with_like_callers(models, options)
+    if len(pool.parts) < len(models):
+        notes = (*notes, f"{len(models) - len(pool.parts)} of {len(models)} {FEWER_CALLERS}")
+    return _merge_models(pool.parts, notes, options, pool.left_out)
 
 
-def _with_like_callers(models: Sequence[PathSpec], options: MiningOptions) -> tuple[list[PathSpec], frozenset[str]]:
-    """The models that have call paths in common, and functions to be left out of these."""
+def _with_like_callers(models: Sequence[PathSpec], options: MiningOptions) -> Pool[PathSpec]:
+    """The models that have call paths in common."""
     return best_pool(
         models,
         lambda one: (one.selected, one.paths),
@@ -441,7 +441,7 @@ def is_comparable(a: PathSpec, b: PathSpec, options: MiningOptions | None = None
     """Whether both were recorded with callers that can be compared, so that both count where they are merged."""
     if not (a.paths and b.paths):  # too short or distorted: there is nothing to compare, and nothing that contradicts
         return True
-    return len(_with_like_callers([a, b], options or MiningOptions())[0]) == 2
+    return len(_with_like_callers([a, b], options or MiningOptions()).parts) == 2
 
 
 def _left_out(specs: Sequence[PathSpec], names: frozenset[str]) -> frozenset[str]:

@@ -54,11 +54,10 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int | None) -> Path
     data = count_calls(usable, stable)
     found, notes = group_and_explain(f"{observed.component} {observed.metric}", data, options)
     if len(data.paths) == 1 and stable.borders:
-        has_callers = len(data.paths[0]) > 1
-        why = (
-            "that the way to the function does not explain" if has_callers else "and no caller that could explain them"
-        )
-        notes = (f"one call path: durations of several kinds, {why}",)
+        if len(data.paths[0]) > 1:
+            notes = ("one call path: durations of several kinds, that the way to the function does not explain",)
+        else:
+            notes = ("no callers on its call path: what explains durations of several kinds is not known",)
     return PathSpec(
         component=observed.component,
         metric=observed.metric,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
@@ -63,13 +63,25 @@ def callers_on(paths: Iterable[CallPath]) -> frozenset[str]:
     return frozenset(name for path in paths for name in path[:-1])
 
 
+@dataclass(frozen=True, slots=True)
+class Pool(Generic[Part]):
+    """Parts that make a model together."""
+
+    parts: list[Part]
+    """The parts."""
+    left_out: frozenset[str] = frozenset()
+    """Functions to be left out of their call paths, because some of the parts did not record them."""
+    waiting: str = ""
+    """Note on callers that tell more groups apart, but that too few runs recorded for these groups to count; empty without."""
+
+
 def best_pool(
     parts: Sequence[Part],
     about: Callable[[Part], tuple[Selection, Sequence[CallPath]]],
     model: Callable[[list[Part], frozenset[str]], PathSpec],
     runs: Callable[[list[Part]], int] = lambda _: REPLICATES,
-) -> tuple[list[Part], frozenset[str]]:
-    """The parts that make the best model together, and functions to be left out of their paths, which some did not record.
+) -> Pool[Part]:
+    """The parts that make the best model together.
 
     ``about`` gives what a part recorded and its paths; ``model`` a model of some parts without these functions. The callers of
     each part, and those that all have in common, are tried with all parts that recorded at least these. A model of fewer than
@@ -82,8 +94,9 @@ def best_pool(
     recorded = [frozenset(name for name in names if is_recorded(name, selected)) for selected, _ in known]
     candidates = dict.fromkeys([frozenset.intersection(*recorded), *recorded])
     if len(candidates) == 1:
-        return list(parts), frozenset()
-    best: tuple[tuple[bool, int, int, int], list[Part], frozenset[str]] | None = None
+        return Pool(list(parts))
+    best: tuple[tuple[bool, int, int, int], Pool[Part]] | None = None
+    waiting: tuple[int, int] = (0, 0)
     for chosen in candidates:
         own = callers_on(
             path for here, (_, paths) in zip(recorded, known, strict=True) if here == chosen for path in paths
@@ -91,11 +104,20 @@ def best_pool(
         pool = [part for part, here in zip(parts, recorded, strict=True) if here >= own]
         spec = model(pool, names - chosen)
         groups = sum(not group.standing for group in spec.groups)
-        score = (runs(pool) >= REPLICATES, groups, spec.points, len(spec.paths))
+        number = runs(pool)
+        score = (number >= REPLICATES, groups, spec.points, len(spec.paths))
         if best is None or score > best[0]:
-            best = (score, pool, names - chosen)
+            best = (score, Pool(pool, names - chosen))
+        if number < REPLICATES:
+            waiting = max(waiting, (groups, number))
     assert best
-    return best[1], best[2]
+    (_, shown, *_), chosen_pool = best
+    groups, number = waiting
+    if groups <= shown:
+        return chosen_pool
+    recorded_by = "1 run has" if number == 1 else f"{number} runs have"
+    apart = f"callers that only {recorded_by} recorded tell {groups} groups of call paths apart"
+    return replace(chosen_pool, waiting=f"{apart}: they count from {REPLICATES} runs on")
 
 
 def with_like_callers(observed: Observed, options: MiningOptions) -> Observed:
@@ -114,13 +136,15 @@ def with_like_callers(observed: Observed, options: MiningOptions) -> Observed:
             observations=tuple(one for one in observed.observations if one.selected in selections),
         )
 
-    pool, left_out = best_pool(
+    pool = best_pool(
         list(used),
         lambda selected: ((selected,), [observed.paths[place] for place in used[selected]]),
         lambda pool, left_out: mine(only(pool, left_out), options, None),
         lambda pool: len({one.run for one in observed.observations if one.selected in pool}),
     )
-    kept = only(pool, left_out)
+    kept = only(pool.parts, pool.left_out)
+    if pool.waiting:
+        kept = replace(kept, notes=(*kept.notes, pool.waiting))
     if len(kept.observations) == len(observed.observations):
         return kept
     less = len(observed.observations) - len(kept.observations)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from perflaw.cli.live_mining import spent_words
 from perflaw.mine import budget as module
 from perflaw.mine.budget import LEAST_PAUSE_S, LEAST_SAMPLING, Budget, WorkCounters
 from perflaw.mine.knowledge import Decision, KnownFunction
@@ -172,6 +174,14 @@ def test_own_cpu_time_is_told_and_does_not_count_against_throughput(clock):
     assert budget.own_share == pytest.approx(1.7 / 11)
     assert budget.share == pytest.approx(window.share)
     assert not budget.must_wait()
+
+
+def test_own_cpu_time_is_more_than_that_of_a_program_that_does_nothing(clock):
+    budget, clock.own_ns = Budget(1, 0.05), 1_400_000_000
+    clock.now += 12.0
+    assert budget.settle_window({}).own_ns == 1_400_000_000
+    assert budget.own_share == math.inf
+    assert "1.4 s of CPU time, more than the program" in spent_words(budget)
 
 
 def test_a_budget_of_cpu_time_contains_the_start_and_all_that_is_thought(clock):

@@ -135,3 +135,38 @@ def test_it_says_once_which_slowdowns_it_tells(check, capsys):
     said = capsys.readouterr().err
     assert "told within 2 minutes from" in said
     assert "at 500 calls of a group in a round, every 10 s" in said
+
+
+def test_a_violation_is_told_once_until_its_own_groups_hold_again(check):
+    """Other groups of the function hold all the time, so they do not say that it is over."""
+    metric = Metric("time", "ns")
+    slow, other = (
+        SpecVerdict(Component("db.load"), metric, "", verdict, 0.4, 0.3, 0.5, 0.01, border=5.0, group=group)
+        for verdict, group in (("violated", "g1"), ("holds", "g2"))
+    )
+    check._violated = {"db.load": {"g1"}}
+    for verdicts in ([slow, other], [other], []):
+        check._forget_holding(verdicts)
+        assert not check._is_news(slow)
+    check._forget_holding([replace(slow, verdict="holds"), replace(other, verdict="violated")])
+    assert check._is_news(slow)
+
+
+def test_functions_of_which_no_call_was_recorded_are_told(check, capsys):
+    """As with the specification of another program, of which a silent watch would look as if all held."""
+    check.rounds = SimpleNamespace(callers={"db.load": None, "db.save": None, "db.wait": None}, idle={"db.wait"})
+    check._note_uncalled()
+    assert "no call of db.load, db.save began and ended in the first 6 rounds: is this" in capsys.readouterr().err
+    check._called = {"db.load"}
+    check._note_uncalled()
+    assert capsys.readouterr().err == "perflaw: no call of db.save began and ended in the first 6 rounds\n"
+    check._called = {"db.load", "db.save"}
+    check._note_uncalled()
+    assert not capsys.readouterr().err
+
+
+def test_rounds_without_any_call_judge_each_function_as_out_of_scope(check, capsys):
+    check.rounds = SimpleNamespace(round=lambda: [], idle=set())
+    assert check.once() == 0
+    text = capsys.readouterr().out
+    assert "db.load: not in the new recordings: not called, or no longer there" in " ".join(text.split())

@@ -163,11 +163,14 @@ class _LiveCheck:
         self, file: SpecFile, experiment: Experiment, rounds: SpecRounds, options: SpecOptions, outputs: LiveOutputs
     ) -> None:
         self.file, self.experiment, self.rounds, self.options, self.outputs = file, experiment, rounds, options, outputs
-        self._violated: dict[str, str] = {}
+        self._violated: dict[str, set[str]] = {}
+        """Functions of which a violation was told, and the groups of call paths that it was told of."""
         self._since_ns = time.time_ns()
         self._durations: dict[tuple[str, str], tuple[Histogram, ...]] = {}
         """By function and clock, durations of each group's calls since the check began."""
         self._idle: set[str] = set()
+        self._called: set[str] = set()
+        """Functions of which calls were recorded since the check began."""
         self._unknown = unknown_groups(file)
         self._rounds = 0
 
@@ -204,12 +207,12 @@ class _LiveCheck:
                 discard(self.experiment.runs_folder / run)
             verdicts = self._judge([run for runs in window for run in runs], self.options)
             is_told = is_told or self._note_power(verdicts, time.monotonic() - begun)
+            if self._rounds == WINDOW_ROUNDS:
+                self._note_uncalled()
             latest = list(window)[-LATEST_ROUNDS:]
             newest = self._judge([run for runs in latest for run in runs], self.options, newest_runs)
             suspected = [one for one in (*verdicts, *newest) if self._is_news(one)]
-            for one in verdicts:
-                if one.verdict == "holds":
-                    self._violated.pop(_key(one), None)
+            self._forget_holding(verdicts)
             if suspected and not self.rounds.ends():
                 looks = max(HOUR_S / max((time.monotonic() - begun) / self._rounds, 0.1), 1.0)
                 alarms += self._confirm(suspected, replace(self.options, alpha=self.options.alpha / looks))
@@ -247,6 +250,17 @@ class _LiveCheck:
             )
         return bool(smallest)
 
+    def _note_uncalled(self) -> None:
+        """Say of which functions no call was recorded: a watch that sees none of them would be silent as if all held."""
+        from perflaw.report.verdicts import MAX_LISTED
+
+        names = sorted(self.rounds.callers.keys() - self._called - self.rounds.idle)
+        if not names:
+            return
+        listed = ", ".join(names[:MAX_LISTED]) + (f" and {len(names) - MAX_LISTED} more" if names[MAX_LISTED:] else "")
+        is_all = "" if self._called else ": is this the program that was specified?"
+        note(f"no call of {listed} began and ended in the first {WINDOW_ROUNDS} rounds{is_all}")
+
     def _confirm(self, suspected: Sequence[SpecVerdict], options: SpecOptions) -> int:
         """Look again, with more callers, as suspected functions ask for it; tells what is violated, and gives their number."""
         from perflaw.mine.watching import DEEPER
@@ -268,7 +282,8 @@ class _LiveCheck:
             is_futile = all((one.e_value or 0.0) <= FUTILE for one in verdicts if one.component.name in names)
             if found or self.rounds.ends() or (count >= CONFIRM_ROUNDS and is_futile):
                 break
-        self._violated.update({_key(one): one.path for one in found})
+        for one in found:
+            self._violated.setdefault(one.component.name, set()).add(one.group)
         for run in [] if found else runs:  # what is told keeps its evidence
             discard(self.experiment.runs_folder / run)
         if found:
@@ -286,14 +301,25 @@ class _LiveCheck:
         is_slower = verdict.effect is not None and verdict.effect > no_change
         if verdict.group in self._unknown:
             return False
-        return verdict.verdict == "violated" and is_slower and _key(verdict) not in self._violated
+        return verdict.verdict == "violated" and is_slower and verdict.component.name not in self._violated
+
+    def _forget_holding(self, verdicts: Sequence[SpecVerdict]) -> None:
+        """Forget violations of functions that hold again.
+
+        All of their groups do that were told of; other groups may have held all the time.
+        """
+        holding = {one.group for one in verdicts if one.verdict == "holds"}
+        self._violated = {name: groups for name, groups in self._violated.items() if not groups <= holding}
 
     def _judge(self, runs: Sequence[str], options: SpecOptions, new: Sequence[str] = ()) -> list[SpecVerdict]:
         """The verdicts of these recordings. The durations in those that are ``new`` are sent."""
-        if not runs:
-            return []
+        if not runs:  # no call of any function began and ended
+            from perflaw.check.spec_judge import judge_specs
+
+            return judge_specs(self._watched().specs, {}, options)
         recordings = [self.experiment.recording(run) for run in runs]
         verdicts, observed = judge_recordings(self._watched(), recordings, options)
+        self._called.update(name for name, _ in observed)
         if self.outputs.otlp and new:
             self._add(observed, new)
             self._send()
@@ -382,11 +408,6 @@ def without_doubt(verdict: SpecVerdict, unknown: Collection[str]) -> SpecVerdict
     if verdict.verdict != "violated" or verdict.group not in unknown:
         return verdict
     return replace(verdict, verdict="inconclusive", message=UNKNOWN_SPREAD)
-
-
-def _key(verdict: SpecVerdict) -> str:
-    """What an alarm is told of once."""
-    return verdict.component.name
 
 
 def _replace(path: Path, text: str) -> None:

@@ -90,7 +90,8 @@ def mine_running(
                 break
             note(f"process {known} runs another program now, which is measured anew")
             process, own_ns, known_specs = None, own_cpu_ns(), _known(target)
-        if relay.received is None and started is None and not process.alive:
+        has_ended = started is None and not process.alive
+        if relay.received is None and has_ended and learnt:
             note(f"process {known} ended; what was learnt is kept")
         if started and started.poll() is None and not relay.received:
             note(f"measuring has ended; process {known} goes on, and its end or Ctrl-C is waited for")
@@ -103,14 +104,14 @@ def mine_running(
             why = (
                 f"process {child}, which it has started, has used more CPU time"
                 if child
-                else "the budget did not yet pay for perflaw's own CPU time, or it was idle or ended"
+                else "it ended before a function was known to be hot and had been timed"
+                if has_ended
+                else "the budget did not yet pay for perflaw's own CPU time, or it was idle"
                 if account.counts_own
-                else "it was idle, ended or was left before a function was known to be hot and had been timed"
+                else "it was idle or was left before a function was known to be hot and had been timed"
             )
-            busiest = child or known
-            raise TargetError(
-                f"process {known}: nothing was learnt", why, f"perflaw mine --attach {busiest} --seconds 60"
-            )
+            again = "ps -ef" if has_ended and not child else f"perflaw mine --attach {child or known} --seconds 60"
+            raise TargetError(f"process {known}: nothing was learnt", why, again)
         return Mined(status, learnt)
 
 

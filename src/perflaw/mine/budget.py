@@ -442,5 +442,5 @@ class Budget:
 
     @property
     def own_share(self) -> float:
-        """CPU time of perflaw itself over that of the program, up to the end of the last window."""
-        return self.own_ns / self._windows_cpu_ns if self._windows_cpu_ns else 0.0
+        """CPU time of perflaw itself over that of the program, up to the end of the last window; infinite if that took none."""
+        return self.own_ns / self._windows_cpu_ns if self._windows_cpu_ns else math.inf

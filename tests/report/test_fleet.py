@@ -20,8 +20,8 @@ def fleet():
     spent = [{"host": NAME, "age_s": 5.0, "share": 0.01, "own": 0.125}]
     decision = {"age_s": 5.0, "host": NAME, "pid": 4711, "what": NAME, "why": NAME, "utility": 1.0}
     service = {
-        "service": NAME, "allow": [NAME], "budget": 0.02, "stubs": [stub], "functions": [function], "spent": spent,
-        "decisions": [decision],
+        "service": NAME, "allow": [NAME], "not_allowed": [], "budget": 0.02, "stubs": [stub], "functions": [function],
+        "spent": spent, "decisions": [decision],
     }  # fmt: skip
     return {"schema": "perflaw.fleet/1", "services": [service]}
 
@@ -61,3 +61,15 @@ def test_a_window_far_beyond_the_budget_leaves_height_for_the_others():
     assert heights[0] == 0
     assert heights[2] - heights[1] > 10
     assert "at most 92.0 %" in page
+
+
+def test_functions_that_the_allow_list_lacks_are_told_where_nothing_is_measured():
+    (service,) = fleet()["services"]
+    missing = {**service, "not_allowed": [{"component": NAME, "share": 0.29}]}
+    silent = {"services": [{**missing, "functions": []}]}
+    assert "the allow-list does not have" in " ".join(fleet_text(silent).split())
+    assert "(29 %)" in fleet_text(silent)
+    assert "\x1b" not in fleet_text(silent)
+    assert "(29 %)</p>" in fleet_page(silent)
+    assert fleet_page(silent).count("<script>") == 1
+    assert "does not have" not in fleet_text({"services": [missing]})

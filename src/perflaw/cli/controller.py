@@ -58,7 +58,9 @@ def init(folder: Path, listen: str, name: tuple[str, ...], database: str) -> int
 
 @command.command("enrol", short_help="let the processes of a service be measured")
 @folder_option
-@click.option("--allow", multiple=True, required=True, metavar="GLOB", help="Functions that may be measured.")
+@click.option(
+    "--allow", multiple=True, required=True, metavar="GLOB", help="Functions that may be measured; may be repeated."
+)
 @click.option(
     "--budget", default="2%", show_default=True, metavar="SHARE", help="What measuring may take of each process."
 )
@@ -125,13 +127,16 @@ def views_at(address: str) -> Views:
 @json_option
 def status(folder: Path, as_json: bool) -> int:
     """List services and their stubs: what each measures and why, and how much was measured of which function."""
+    from perflaw.mine.fleet.analysis import MOST_SAMPLES, shares_of
     from perflaw.mine.fleet.enrolment import ControllerFolder
     from perflaw.mine.fleet.ledger import Ledger
     from perflaw.mine.fleet.status import fleet_status
     from perflaw.report.fleet import fleet_text
 
     ledger = Ledger(ControllerFolder.open(folder).database)
-    document = fleet_status(ledger)
+    names = [one.name for one in ledger.services().values()]
+    shares = {name: shares_of(ledger.samples(name, MOST_SAMPLES)) for name in names}
+    document = fleet_status(ledger, shares=shares)
     ledger.close()
     if as_json:
         print_document(document)

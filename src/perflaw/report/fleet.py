@@ -53,6 +53,16 @@ def function_row(function: Document) -> list[str]:
     ]  # fmt: skip
 
 
+def not_allowed_text(service: Document) -> str:
+    """Where nothing was measured although the time goes into functions that may not be: which ones these are; else empty."""
+    if service["functions"] or not service["not_allowed"]:
+        return ""
+    names = ", ".join(f"{one['component']} ({percent(one['share'])})" for one in service["not_allowed"])
+    return (
+        f"No function is measured yet. Most of the time goes into functions that the allow-list does not have: {names}"
+    )
+
+
 def fleet_text(document: Document, colour: bool = False) -> str:
     """A table of stubs and one of functions for each service."""
     parts = []
@@ -64,6 +74,8 @@ def fleet_text(document: Document, colour: bool = False) -> str:
         parts.append(text_table(STUB_HEADINGS, [stub_row(one) for one in service["stubs"]], (2, 4, 5, 6), colour))
         if rows := [row for one in service["stubs"] for row in measure_rows(one)]:
             parts.append("\n" + text_table(MEASURE_HEADINGS, rows, (1,), colour, {2: (" ", ".", "_")}))
+        if text := not_allowed_text(service):
+            parts.append("\n" + paragraph(printable(text)))
         if service["functions"]:
             rows = [function_row(one)[:3] for one in service["functions"]]
             parts.append("\n" + text_table(FUNCTION_HEADINGS[:3], rows, (1, 2), colour))
@@ -173,6 +185,7 @@ def _service(service: Document) -> str:
         f"{escape(', '.join(service['allow']))}</small></h2>",
         _table(name, "Processes", STUB_HEADINGS, [stub_row(one) for one in service["stubs"]]),
         _table(name, "What they measure", MEASURE_HEADINGS, [row for one in service["stubs"] for row in measure_rows(one)]),
+        f"<p>{escape(text)}</p>" if (text := not_allowed_text(service)) else "",
         "<h3>Cost of measuring</h3>", f"<p>{_COST}</p>",
         _chart(service["spent"], "share", "Cost of measuring against the budget", service["budget"]),
         "<h3>CPU time of the stubs themselves</h3>", f"<p>{_OWN}</p>",

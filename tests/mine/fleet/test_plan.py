@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from perflaw.mine.fleet.ledger import Ledger, Service
 from perflaw.mine.fleet.plan import MAX_CALLERS, hot_functions
+from perflaw.mine.fleet.status import fleet_status
 from perflaw.mine.messages import Measurement
 
 OUTER = tuple(f"shop.outer{number}" for number in range(12))
@@ -36,3 +38,14 @@ def test_many_callers_of_the_first_level_leave_no_room_for_others():
     [hot] = hot_functions(samples(*(f"shop.page{number}" for number in range(20))), ("shop.*",))
     assert len(hot.callers) == MAX_CALLERS
     assert all(one.startswith("shop.page") for one in hot.callers)
+
+
+def test_an_allow_list_that_has_no_hot_function_is_seen_in_the_status(tmp_path):
+    """As one of two patterns in one, which matches no name."""
+    ledger = Ledger(str(tmp_path / "fleet.db"))
+    ledger.enrol(Service("shop", ("shop.load,shop.item",), 0.02), "digest")
+    shares = {"shop": {"shop.load": 0.4, "shop.item": 0.1, "shop.rare": 0.001}}
+    (service,) = fleet_status(ledger, shares=shares)["services"]
+    ledger.close()
+    assert [one["component"] for one in service["not_allowed"]] == ["shop.load", "shop.item"]
+    assert service["not_allowed"][0]["share"] == 0.4

@@ -130,10 +130,15 @@ class Analyst:
         self._planned.pop(service, None)
         self._waiting.set()
 
+    def shares(self, service: str) -> dict[str, float]:
+        """Function → part of the service's samples that found a process in it, when it was planned last."""
+        with self._changed:
+            return self._shares.get(service, {})
+
     def specs(self, service: str) -> list[PathSpec]:
         """The present specifications of a service, those of most calls first."""
+        shares = self.shares(service)
         with self._changed:
-            shares = self._shares.get(service, {})
             known = [one.spec for (name, *_), one in self._specs.items() if name == service]
         specs = [replace(spec, share=shares.get(spec.component)) for spec in known]
         return sorted(specs, key=lambda spec: (-spec.points, spec.component))

@@ -65,7 +65,7 @@ def hot_functions(samples: Iterable[Measurement], allow: Sequence[str]) -> list[
     hot = []
     for name, count in leaves.items():
         share = wilson(count / total, total)
-        if share >= LEAST_SHARE and name not in knowledge.idle and _allowed(name, allow):
+        if share >= LEAST_SHARE and name not in knowledge.idle and is_allowed(name, allow):
             hot.append(HotFunction(name, share, nearest_callers(knowledge, name, allow)))
     # What the allow-list names in full is measured also where samples have not found it.
     found = {one.name for one in hot}
@@ -80,7 +80,7 @@ def nearest_callers(knowledge: Knowledge, name: str, allow: Sequence[str]) -> tu
     """
     found: dict[str, None] = {}
     for level in range(1, MOST_LEVELS + 1):
-        new = [one for one in knowledge.callers(name, level) if one not in found and _allowed(one, allow)]
+        new = [one for one in knowledge.callers(name, level) if one not in found and is_allowed(one, allow)]
         if found and len(found) + len(new) > MAX_CALLERS:
             break
         found.update(dict.fromkeys(new))
@@ -125,5 +125,6 @@ def _samples(stub: StubState) -> Wanted:
     return Wanted(Request(stub.version * 100, "samples", seconds=SAMPLES_S), "where the time goes", 1.0)
 
 
-def _allowed(name: str, allow: Sequence[str]) -> bool:
+def is_allowed(name: str, allow: Sequence[str]) -> bool:
+    """Whether an allow-list permits to measure a function."""
     return any(fnmatchcase(name, pattern) for pattern in allow)

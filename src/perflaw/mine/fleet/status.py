@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from perflaw.mine.fleet.ledger import Ledger, Service
+from perflaw.mine.fleet.plan import is_allowed
+from perflaw.record.tree.path_tables import LEAST_SHARE
 from perflaw.types import PathSpec
 from perflaw.types.documents import Document
 
@@ -14,19 +16,33 @@ SPENT_S: Final = 1800
 """How far back the cost of measuring is told."""
 MOST_DECISIONS: Final = 30
 """Decisions that are told."""
+MOST_NOT_ALLOWED: Final = 8
+"""Functions that are told of where the time goes and that may not be measured."""
 
 
-def fleet_status(ledger: Ledger, specs: dict[str, Sequence[PathSpec]] | None = None) -> Document:
-    """``perflaw.fleet/1``: services with their stubs, functions, decisions and cost; ``specs`` are those of each service."""
+def fleet_status(
+    ledger: Ledger,
+    specs: Mapping[str, Sequence[PathSpec]] | None = None,
+    shares: Mapping[str, Mapping[str, float]] | None = None,
+) -> Document:
+    """``perflaw.fleet/1``: services with their stubs, functions, decisions and cost.
+
+    ``specs`` are those of each service, and ``shares`` the parts of its samples by function.
+    """
     now = time.time_ns()
     services = sorted(ledger.services().values(), key=lambda one: one.name)
     return {
         "schema": "perflaw.fleet/1",
-        "services": [_service(ledger, one, (specs or {}).get(one.name, ()), now) for one in services],
+        "services": [
+            _service(ledger, one, (specs or {}).get(one.name, ()), (shares or {}).get(one.name, {}), now)
+            for one in services
+        ],
     }
 
 
-def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: int) -> Document:
+def _service(
+    ledger: Ledger, service: Service, specs: Sequence[PathSpec], shares: Mapping[str, float], now: int
+) -> Document:
     stubs = ledger.stubs(service.name)
     hosts = {stub.id: stub.host for stub in stubs}
     pids = {stub.id: stub.pid for stub in stubs}
@@ -50,10 +66,16 @@ def _service(ledger: Ledger, service: Service, specs: Sequence[PathSpec], now: i
         row["calls"] += one.calls
         row["hosts"] += bool(one.calls)
     windows = ledger.spent(service.name, now - int(SPENT_S * 1e9))
+    not_allowed = [
+        {"component": name, "share": share}
+        for name, share in sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+        if share >= LEAST_SHARE and not is_allowed(name, service.allow)
+    ]
     latest = {stub: (share, own) for stub, _, share, own in windows}
     return {
         "service": service.name,
         "allow": list(service.allow),
+        "not_allowed": not_allowed[:MOST_NOT_ALLOWED],
         "budget": service.budget,
         "stubs": [
             {

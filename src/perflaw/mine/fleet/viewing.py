@@ -42,7 +42,7 @@ def viewing(views: Views, ledger: Ledger, analyst: Analyst) -> Starlette:
     def document() -> Document:
         services = ledger.services().values()
         specs: dict[str, Sequence[PathSpec]] = {one.name: analyst.specs(one.name) for one in services}
-        return fleet_status(ledger, specs)
+        return fleet_status(ledger, specs, {name: analyst.shares(name) for name in specs})
 
     def page(_: Request) -> Response:
         return HTMLResponse(views.page(document()), headers={"Content-Security-Policy": views.policy})

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +19,9 @@ import pytest
 from perflaw.cli import live_mining
 from perflaw.cli.live_mining import mine_running
 from perflaw.errors import TargetError
+from perflaw.mine.attached import AttachedProcess
 from perflaw.mine.journal import read_journal
+from perflaw.notices import shown_by
 from perflaw.record.attach import idle_waits, stack_samples
 from perflaw.record.attach.native_samples import NativeSampler
 from perflaw.record.attach.process import native_program, running_program
@@ -415,6 +419,26 @@ def test_a_stripped_program_is_sampled_by_the_places_that_name_its_functions_in_
     named = all_functions(tmp_path / "app")
     assert load in {name for _, names in named.values() for name in names}
     assert load.startswith("app+0x")
+
+
+def test_reading_the_code_of_a_compiled_program_is_shown(tmp_path: Path) -> None:
+    """It takes minutes where a large program is met first."""
+    (tmp_path / "go").touch()
+    (tmp_path / "app.c").write_text(COMPILED)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+    steps: list[str] = []
+
+    @contextmanager
+    def step(label: str) -> Iterator[Callable[[float], None]]:
+        steps.append(label)
+        yield lambda part: None
+
+    with subprocess.Popen(["./app", "go"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout.readline() == "ready\n"
+        with shown_by(print, step):
+            AttachedProcess(open_experiment("x", tmp_path), program.pid, print)
+        (tmp_path / "go").unlink()
+    assert steps == ["reading the code of app"]
 
 
 @pytest.mark.slow

@@ -162,7 +162,9 @@ def specs(folder: Path, as_json: bool, export: str | None, service: str) -> int:
 
     observed = observed_of_service(ControllerFolder.open(folder).database, service)
     if not observed:
-        raise DataError(f"{service}: nothing was measured", "no stub has delivered", "perflaw controller status")
+        raise DataError(
+            f"{service}: nothing was measured", "no stub has delivered calls of a function", "perflaw controller status"
+        )
     mined = specs_of_observed(observed, MiningOptions(), time.time_ns())
     click.echo(specs_text(mined, export, as_json, every=False), nl=False)
     return 0

@@ -17,6 +17,7 @@ from typing import Final
 
 from perflaw.learn.paths.selection import literal_pattern
 from perflaw.mine.messages import Measurement, ProbeCost, Request
+from perflaw.notices import progress
 from perflaw.record.attach.native_samples import NativeSampler
 from perflaw.record.attach.process import NativeProgram, RunningProgram, native_program, running_program
 from perflaw.record.attach.session import Attached, PreparedTarget, prepare, record_prepared
@@ -58,7 +59,9 @@ class AttachedProcess:
         if self.native:
             self.program = self.native
             # Decoding its code may take a minute when it is met first, which is no part of any measurement.
-            injecting_tracer(self.native.executable, EVERYTHING).answerer.prepare(self.native.executable)
+            executable = self.native.executable
+            with progress(f"reading the code of {executable.name}"):
+                injecting_tracer(executable, EVERYTHING).answerer.prepare(executable)
         else:
             self.program = running_program(pid)
             self.python = prepare(self.program, RecordSettings(), tell)

@@ -186,8 +186,8 @@ class Stub:
             if time.monotonic() > tell_at and not self._is_wait_told:
                 self._is_wait_told = True
                 self._say(
-                    f"nothing is measured now: what was spent since the start is more than {100 * budget:.3g} % of the "
-                    "process's CPU time; a budget of CPU time (--budget-of cpu) has to pay for the start of this stub first"
+                    f"nothing is measured now: more than {100 * budget:.3g} % of the process's CPU time was spent since the "
+                    "start; with --budget-of cpu, this contains the start of the stub itself"
                 )
             self._stopped.wait(min(pause, 1.0))
 

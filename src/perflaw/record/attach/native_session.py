@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.errors import TargetError
+from perflaw.notices import progress
 from perflaw.record.attach.directory import build_of, free_agent, left_behind
 from perflaw.record.attach.injection import start_thread
 from perflaw.record.attach.patching import JUMP, NEVER_LEFT, Patching
@@ -78,10 +79,11 @@ def record_native(
         require_branches(program.executable)
     globs = Globs(settings.select, settings.exclude, settings.per)
     tracer = injecting_tracer(program.executable, globs, only_program=only_program)
-    tracer.answerer.prepare(program.executable)
-    for module in map(Path, mapped_files(program.pid) if tracer.injects == LIBRARIES else ()):
-        if module.is_file():  # decoding a large library now spares the program's new thread a long wait
-            tracer.answerer.prepare(module)
+    with progress(f"reading the code of {program.executable.name}"):
+        tracer.answerer.prepare(program.executable)
+        for module in map(Path, mapped_files(program.pid) if tracer.injects == LIBRARIES else ()):
+            if module.is_file():  # decoding a large library now spares the program's new thread a long wait
+                tracer.answerer.prepare(module)
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     seed, build = scramble(int(claim.folder.name) + (os.getpid() << 20)), build_of(tracer.file)
     with SignalRelay() as relay, claim, unless_refused(claim), spool_of(program, claim.folder) as spool:

@@ -56,6 +56,23 @@ def test_a_group_of_which_more_calls_are_slow_is_violated_by_its_condition():
     assert (change.what, change.name, change.old, change.new) == ("shares", "above 22 us", "5 %", "50 %")
 
 
+def test_queueing_for_a_busy_cpu_is_neither_the_program_nor_the_machine():
+    """Of four functions that are as quick as before, all queue, by times that differ; one is slower itself as well."""
+    names = ("app.a", "app.b", "app.c", "app.d")
+    old = [spec(name) for name in names]
+    tails = (1.5, 3.0, 6.0, 20.0)
+    new = [
+        spec(name, durations=(*QUICK[:3], tail * QUICK[3], tail * QUICK[4]), cpu_durations=QUICK)
+        for name, tail in zip(names, tails, strict=True)
+    ]
+    assert {one.verdict for one in compare_specs(old, new)} == {"holds"}
+    slower = tuple(3 * one for one in QUICK)
+    new[0] = spec("app.a", durations=tuple(4 * one for one in slower), cpu_durations=slower)
+    found = compare_specs(old, new)
+    assert {one.component.name for one in found if one.verdict == "violated"} == {"app.a"}
+    assert not any("machine" in one.message for one in found)
+
+
 def test_longer_durations_are_a_violation_and_shorter_ones_are_told():
     slower = tuple(2 * one for one in QUICK)
     assert compare_specs([spec()], [spec(durations=slower)])[0].verdict == "violated"

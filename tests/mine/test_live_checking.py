@@ -134,6 +134,7 @@ def test_it_says_once_which_slowdowns_it_tells(check, capsys):
     assert check._note_power([verdict], 10.0)
     said = capsys.readouterr().err
     assert "told within 2 minutes from" in said
+    assert "(median of 1 group; " in said
     assert "at 500 calls of a group in a round, every 10 s" in said
 
 

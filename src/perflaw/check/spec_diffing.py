@@ -62,18 +62,34 @@ class _Side:
             variance += weight**2 * (part * (1 - part) / max(group.effective, 1.0) + spread**2 / max(group.runs, 1))
         return share, math.sqrt(variance)
 
-    @property
-    def cost(self) -> tuple[float, float] | None:
-        """Mean duration by the quantiles, ns, and the standard deviation of its logarithm; None where not known."""
+    def cost(self, *, queued: bool) -> tuple[float, float] | None:
+        """Mean duration by the quantiles, ns, and the standard deviation of its logarithm; None where not known.
+
+        ``queued``: with the time in which calls queued for a CPU, or without.
+        """
         known = [group for group in self.groups if group.durations]
         if not known or len(known) < len(self.groups):
             return None
+        times = [group.durations if queued else group.cpu_durations or group.durations for group in known]
         mean = sum(
-            sum(group.counts) / max(self.calls, 1) * sum(map(float.__mul__, _WEIGHTS, map(float, group.durations)))
-            for group in known
+            sum(group.counts) / max(self.calls, 1) * sum(map(float.__mul__, _WEIGHTS, map(float, own)))
+            for group, own in zip(known, times, strict=True)
         )
         spread = max((group.duration_spread or 0.0) / math.sqrt(max(group.runs, 1)) for group in known)
         return (mean, spread) if mean > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """How many times slower all functions are: the machine, if there are enough functions."""
+
+    queued: float
+    """With the time in which calls queued for a CPU."""
+    running: float
+    """Without."""
+
+    def of(self, *, queued: bool) -> float:
+        return self.queued if queued else self.running
 
 
 def compare_specs(
@@ -110,10 +126,13 @@ def _pairs(old: PathSpec, new: PathSpec) -> Iterator[tuple[str, _Side, _Side]]:
                 yield path, _Side(old, (group,)), _Side(new, (later[path],))
 
 
-def _machine(pairs: Sequence[tuple[str, _Side, _Side]]) -> float:
-    """How many times slower all functions are: the machine, if there are enough functions."""
-    ratios = [new.cost[0] / old.cost[0] for _, old, new in pairs if old.cost and new.cost]
-    return statistics.median(ratios) if len(ratios) >= FEWEST_FOR_MACHINE else 1.0
+def _machine(pairs: Sequence[tuple[str, _Side, _Side]]) -> _Machine:
+    def common(*, queued: bool) -> float:
+        costs = [(old.cost(queued=queued), new.cost(queued=queued)) for _, old, new in pairs]
+        ratios = [new[0] / old[0] for old, new in costs if old and new]
+        return statistics.median(ratios) if len(ratios) >= FEWEST_FOR_MACHINE else 1.0
+
+    return _Machine(common(queued=True), common(queued=False))
 
 
 def _same_borders(old: PathSpec, new: PathSpec, machine: float) -> list[tuple[int, int]]:
@@ -137,9 +156,9 @@ def _empty(spec: PathSpec, path: str) -> DiffVerdict:
     )
 
 
-def _verdict(path: str, old: _Side, new: _Side, machine: float, level: float, least: float) -> DiffVerdict:
+def _verdict(path: str, old: _Side, new: _Side, machine: _Machine, level: float, least: float) -> DiffVerdict:
     """What changed between two sides, and whether it is slower beyond doubt."""
-    same = _same_borders(old.spec, new.spec, machine)
+    same = _same_borders(old.spec, new.spec, machine.running)
     changes = [] if path else [*_border_changes(old.spec, new.spec, same), *_structure_changes(old.spec, new.spec)]
     beyond, slower, quicker = -float(ndtri(level / 2)), False, False
     tests: list[float] = []
@@ -155,9 +174,9 @@ def _verdict(path: str, old: _Side, new: _Side, machine: float, level: float, le
             )
             slower, quicker = slower or now > was, quicker or now < was
     effect = low = high = None
-    if old.cost and new.cost:
-        (was, was_error), (now, error) = old.cost, new.cost
-        effect, deviation = now / was / machine, max(math.hypot(was_error, error), 1e-9)
+    if costs := _least_change(old, new, machine):
+        (was, was_error), (now, error), effect = costs
+        deviation = max(math.hypot(was_error, error), 1e-9)
         low, high = (effect * math.exp(sign * _Z * deviation) for sign in (-1, 1))
         z = max(abs(math.log(effect)) - math.log(least), 0.0) / deviation
         tests.append(2 * float(ndtr(-z)))
@@ -166,7 +185,9 @@ def _verdict(path: str, old: _Side, new: _Side, machine: float, level: float, le
             slower, quicker = slower or effect > 1, quicker or effect < 1
     verdict: Outcome = "violated" if slower else "holds"
     message = (
-        "on a machine that is as a whole " + f"{machine:.2g} times as slow" if abs(math.log(machine)) > 0.2 else ""
+        f"on a machine that is as a whole {machine.running:.2g} times as slow"
+        if abs(math.log(machine.running)) > 0.2
+        else ""
     )
     if slower and min(old.runs, new.runs) < LEAST_RUNS:
         verdict = "inconclusive"
@@ -174,6 +195,22 @@ def _verdict(path: str, old: _Side, new: _Side, machine: float, level: float, le
     p = min(1.0, min(tests) * len(tests)) if tests else None
     found = replace(_empty(new.spec, path), verdict=verdict, p=p, effect=effect, effect_low=low, effect_high=high)
     return replace(found, changes=tuple(changes), better=quicker and not slower, message=message)
+
+
+def _least_change(
+    old: _Side, new: _Side, machine: _Machine
+) -> tuple[tuple[float, float], tuple[float, float], float] | None:
+    """Costs of both sides, and their ratio beyond the machine; None where they are not known.
+
+    How long calls queued for a CPU of a busy machine is no part of the program, and is not known exactly: of both readings,
+    with and without that time, the one counts that says the least change.
+    """
+    found = []
+    for queued in (True, False):
+        was, now = old.cost(queued=queued), new.cost(queued=queued)
+        if was and now:
+            found.append((was, now, now[0] / was[0] / machine.of(queued=queued)))
+    return min(found, key=lambda one: abs(math.log(one[2])), default=None)
 
 
 def _border_changes(old: PathSpec, new: PathSpec, same: Sequence[tuple[int, int]]) -> Iterator[Change]:

@@ -226,6 +226,7 @@ class _LiveCheck:
         """
         from perflaw.check.spec_location import MIN_WITNESSES, OWN_RANGE
         from perflaw.check.spec_power import smallest_slowdown
+        from perflaw.report.quantity import count, counted
 
         a_round = seconds / self._rounds
         rounds = min(max(round(SOON_S / a_round), LEAST_CONFIRM_ROUNDS), MOST_CONFIRM_ROUNDS)
@@ -244,10 +245,10 @@ class _LiveCheck:
                 f"{one:.2g}" if one < float("inf") else "∞"
                 for one in (min(smallest), statistics.median_low(smallest), max(smallest))
             )
-            note(
-                f"a slowdown of all calls is told within {SOON_S / 60:g} minutes from a factor of {middle} on (median of "
-                f"{len(smallest)} groups; {least} to {most}), at {calls:.0f} calls of a group in a round, every {a_round:.0f} s"
-            )
+            groups = f"median of {counted(len(smallest), 'group')}; {least} to {most}"
+            rate = f"at {count(calls)} calls of a group in a round, every {a_round:.0f} s"
+            soon = f"{SOON_S / 60:g} minutes"
+            note(f"a slowdown of all calls is told within {soon} from a factor of {middle} on ({groups}), {rate}")
         return bool(smallest)
 
     def _note_uncalled(self) -> None:

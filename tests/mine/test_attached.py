@@ -357,6 +357,28 @@ def test_a_process_that_waits_for_its_workers_names_the_busiest_one(perflaw: Run
     assert f"perflaw mine --attach {child}" in errors
 
 
+SHELL = """
+import subprocess, sys
+burn = "import time\\nwhile time.process_time() < 0.5: pass\\n"
+look = burn + "import os; from perflaw.record.process import busiest_child; print(busiest_child(os.getppid()))"
+subprocess.run([sys.executable, "-c", look], check=True)
+work = burn + "print(flush=True); time.sleep(60)"
+worker = subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE)
+worker.stdout.readline()
+subprocess.run([sys.executable, "-c", look], check=True)
+print(worker.pid)
+worker.kill()
+"""
+
+
+def test_the_recorder_is_not_the_busiest_of_those_that_a_shell_has_started() -> None:
+    """A shell is the parent of a service and of the recorder, as in a container that was started with one."""
+    done = subprocess.run([sys.executable, "-c", SHELL], capture_output=True, text=True, check=True)
+    alone, beside, worker = done.stdout.split()
+    assert alone == "None"
+    assert beside == worker
+
+
 def test_ctrl_c_while_it_is_prepared_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decoding a large program takes a minute, in which nothing of ours is in it."""
 

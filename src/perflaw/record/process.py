@@ -135,8 +135,13 @@ def family_of(pid: int) -> ProcessStarts:
 
 
 def busiest_child(pid: int) -> int | None:
-    """The descendant of a process that has used the most CPU time, if that is more than the process itself has used."""
-    cpu_ns = {one: cpu_ns_of(one) for one in family_of(pid)}
+    """The descendant of a process that has used the most CPU time, if that is more than the process itself has used.
+
+    This process, and what it has started, is not meant where it is a descendant itself, as of the shell of a container.
+    """
+    family = family_of(pid)
+    own = family_of(os.getpid()) if os.getpid() in family else {}
+    cpu_ns = {one: cpu_ns_of(one) for one in family if one not in own}
     busiest = max(cpu_ns, key=lambda one: cpu_ns[one], default=pid)  # the process is the first of several
     return None if busiest == pid else busiest
 

@@ -86,3 +86,13 @@ def test_texts_are_coded_by_the_file_as_they_are_one_by_one(tmp_path, monkeypatc
         assert list(one) == list(expected)
         assert one.columns["feature"].words == expected.columns["feature"].words
     assert len(seen) == 8, "two of three columns; the third has more texts than are coded"
+
+
+def test_a_process_that_writes_for_days_takes_a_new_database_now_and_then(tmp_path):
+    """A database keeps something of each table that it wrote."""
+    first = tables.connect()
+    for number in range(tables.RENEWED_AFTER + 1):
+        row = (f"run {number}", 1, "n", float(number), None)
+        write_tables(tmp_path, {"features": table_of("features", [row])})
+        assert list(read_table(tmp_path, "features")) == [row]
+    assert tables.connect() is not first

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,15 @@ It makes a Python text of each value otherwise, which takes three times as long 
 """
 Words = Mapping[str, tuple[str, ...]]
 """Column → the texts that its codes stand for."""
+
+
+RENEWED_AFTER: Final = 25
+"""Calls of ``write_tables`` after which the process takes a new DuckDB.
+
+As long as a database is open, it keeps some 0.4 kB of each table that it was given and wrote (seen with 2.0), which is what
+a process that records for days would grow by.
+"""
+_writes: Final = count(1)
 
 
 @cache
@@ -115,6 +125,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
         for descriptor in opened.values():
             with suppress(OSError):  # another error is being told
                 os.close(descriptor)
+        if next(_writes) % RENEWED_AFTER == 0:
+            connect.cache_clear()
 
 
 def _write_table(connection: duckdb.DuckDBPyConnection, folder: Path, name: str, table: Table) -> None:

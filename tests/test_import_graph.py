@@ -28,7 +28,7 @@ ALLOWED = {
     "imports": {"bounds", "errors", "documents", "notices", "types", "store", "record"},
     "check": {"confidence", "errors", "special", "types", "learn", "laws", "specs"},
     "explore": {"confidence", "errors", "documents", "types", "store", "record", "wire", "learn"},
-    "mine": {"errors", "documents", "types", "learn", "store", "record", "wire"},
+    "mine": {"errors", "documents", "notices", "types", "learn", "store", "record", "wire"},
     "live": {"types", "store", "wire"},
     "report": {"confidence", "errors", "types", "laws", "specs"},
     "notices": set(),

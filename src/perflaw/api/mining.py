@@ -168,7 +168,7 @@ def judge_recordings(
     """A verdict for every group, and what the recordings observed, by function and metric."""
     from perflaw.check.spec_judge import NewProgram, judge_specs
     from perflaw.store.paths import read_observed
-    from perflaw.store.tables import read_table
+    from perflaw.store.tables import read_each
     from perflaw.types import Component
 
     observed: dict[tuple[str, str], Observed] = {}
@@ -177,8 +177,9 @@ def judge_recordings(
         observed.update({(each.component, metric): each for each in read_observed(recordings, names, metric)})
     places: dict[str, Component] = {}
     calls: dict[str, int] = {}
-    for recording in recordings:  # the newest last
-        for name, path, line, number in read_table(recording.folder, "components", ("name", "file", "line", "calls")):
+    folders = [recording.folder for recording in recordings]  # the newest last
+    for components in read_each(folders, "components", ("name", "file", "line", "calls")):
+        for name, path, line, number in components:
             places[str(name)] = Component(str(name), str(path), int(line))
             calls[str(name)] = calls.get(str(name), 0) + int(number)
     selected = any(each.run.lost.unselected_functions for each in recordings)

@@ -18,7 +18,7 @@ from perflaw.parts import untold
 from perflaw.store.columns import Array, Column, Table, Tables, texts
 from perflaw.store.experiment import Recording, replace_table
 from perflaw.store.schema import PATHS, WHOLE
-from perflaw.store.tables import bytes_of, has_table, read_table, write_tables
+from perflaw.store.tables import bytes_of, has_table, read_each, read_table, write_tables
 from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform
 from perflaw.types.specifications import CallPath
 
@@ -67,9 +67,11 @@ def read_observed(
     functions: dict[str, _FunctionPaths] = {}
     # The largest runs, whose tables take longest to read, often come last.
     sizes = np.cumsum([bytes_of(recording.folder, PATHS) for recording in able])
-    for size, recording in zip(sizes.tolist(), able, strict=True):
+    folders = [recording.folder for recording in able]
+    columns = zip(*(read_each(folders, name) for name in PATHS), strict=True)
+    for size, recording, of_run in zip(sizes.tolist(), able, columns, strict=True):
         # Add the observations of one run.
-        tables, run = {name: read_table(recording.folder, name) for name in PATHS}, recording.run
+        tables, run = dict(zip(PATHS, of_run, strict=True)), recording.run
         ((build, tick, probe_ns, dropped),) = tables["path_about"]
         names: dict[int, list[str]] = {}  # of each path; rows stand in their order
         for path, _, name in tables["call_paths"]:

@@ -138,6 +138,72 @@ def test_a_later_run_that_fails_is_shown(suite):
     assert "1 failed" in done.stderr
 
 
+SHOP = """
+def prices(n):
+    return [(f"item {i}", i % 13) for i in range(n)]
+
+
+def total(items):
+    return sum(price for _, price in items)
+
+
+def doubled(items):
+    names = [name for name, _ in items]
+    return {name for name in names if names.count(name) > 1}
+
+
+def cheapest(items):
+    return min(items, key=lambda item: item[1])
+"""
+SUITE_OF_SHOP = """
+import pytest
+import shop
+
+SIZES = [20, 40, 80, 160, 320, 640]
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_total(n):
+    assert shop.total(shop.prices(n)) > 0
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_doubled(n):
+    assert not shop.doubled(shop.prices(n))
+
+
+def test_cheapest():
+    assert shop.cheapest(shop.prices(50)) == ("item 0", 0)
+"""
+
+
+def test_the_quadratic_function_of_a_suite_is_named(suite, perflaw):
+    """What follows a recorded suite names the planted function first, and says how a suite measures more."""
+    (suite / "shop.py").write_text(SHOP)
+    (suite / "test_words.py").unlink()
+    (suite / "test_shop.py").write_text(SUITE_OF_SHOP)
+    run_pytest(suite, "--perflaw", "--perflaw-runs", "3")
+    found = {
+        one["component"]: one for one in json.loads(perflaw("annotate", "-e", "pytest", "--json").stdout)["annotations"]
+    }
+    own = {name: one for name, one in found.items() if name.startswith("shop.")}
+    planted = max(own.values(), key=lambda one: one["share"])
+    assert planted["component"] == "shop.doubled"
+    assert planted["share"] > 0.5
+    [scope] = planted["scopes"]
+    assert scope["law"]["slope"]["items.len"] > 1.5
+    table = perflaw("annotate", "-e", "pytest").stdout
+    assert re.search(r"shop\.doubled .*items\.len\^(2|1\.[5-9])", table)
+    assert "shop.doubled" in perflaw("show", "-e", "pytest").stdout
+    # A suite has no size to vary: its tests have parameters.
+    everything = perflaw("annotate", "-e", "pytest", "--all").stdout
+    reasons = [scope["law"]["reason"] for one in found.values() for scope in one["scopes"]]
+    assert not [text for text in (everything, *reasons) if "--vary" in text or "--repeat" in text]
+    assert [text for text in reasons if 'parametrize("n", …)' in text]
+    perflaw("report", "-e", "pytest", "-o", "report.html")
+    assert "shop.doubled" in (suite / "report.html").read_text()
+
+
 @pytest.mark.slow
 def test_workers_of_xdist_are_recorded_as_children(suite, perflaw):
     done = run_pytest(suite, "-p", "xdist.plugin", "--perflaw", "-n", "2")

@@ -15,7 +15,7 @@ from perflaw.report.tables import clipped, paragraph, printable, text_table, wid
 from perflaw.types import Run
 from perflaw.types.documents import Document, document
 from perflaw.types.profiles import Profile
-from perflaw.types.recordings import IMPORTED, MOST_QUEUED
+from perflaw.types.recordings import MOST_QUEUED
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,9 +135,9 @@ def next_command(run: Run, sizes: Mapping[str, Sequence[float]], experiment: str
     if varied:
         name, values = max(varied.items(), key=lambda item: len(item[1]))
         return command("annotate", experiment, f"--at {name}={10 * values[-1]:g}")
-    if run.target.split()[-1:] == ["pytest"]:  # its tests call the functions at several sizes
+    if run.is_suite:
         return command("annotate", experiment)
-    if run.clock.name == IMPORTED:
+    if run.is_imported:
         size = next(iter(run.features), "n")
         return command("import", experiment, f"--feature {size}=SIZE TRACE-OF-THAT-SIZE")
     words = [shlex.quote(word) for word in run.typed or _guessed(run.command)]

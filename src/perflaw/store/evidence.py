@@ -80,7 +80,8 @@ def gather(
         components, component_costs, calltree, moments, sampled, further, *of_invocations = tables
         costs = {row[0]: row[2:] for row in component_costs if row[1] == metric.name}
         # Cost of the top functions over all threads, or the sum of what all functions cost by themselves, because a top
-        # function that never returns, as one that calls exit, has no cost. Of time at least the span of all events.
+        # function that never returns, as one that calls exit, has no cost. Of time at least the span of all events, in
+        # which there may be what was not selected; what was excluded is no part of the program, as pytest of a suite.
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
         whole = sum(int(sum_x) for node, _, sum_x in moments.where("metric", metric.name) if node in tops)
         whole = max(whole, sum(self_total for _, self_total in costs.values()))
@@ -89,7 +90,8 @@ def gather(
             # That others had the CPU is no cost of the program.
             queued = {row[0]: row[2:] for row in component_costs if row[1] == QUEUEING.name}
             left_out = sum(itself for _, itself in queued.values())
-            whole = max(recording.run.span_ns - left_out, whole - left_out)
+            span = 0 if recording.run.configuration.get("exclude") else recording.run.span_ns
+            whole = max(max(span, whole) - left_out, 0)
         by_number: dict[int, _ComponentSamples] = {}
         counted, moved = _counted_by_component(recording, metric)
         for row in components:

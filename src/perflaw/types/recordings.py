@@ -368,6 +368,16 @@ class Run:
         return math.sqrt(self.slowdown_low * self.slowdown_high)
 
     @property
+    def is_suite(self) -> bool:
+        """Whether it ran the tests of a suite: it has no size, and its tests call the functions at several."""
+        return self.target.split()[-1:] == ["pytest"]
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it comes from a trace that another tool made."""
+        return self.clock.name == IMPORTED
+
+    @property
     def slowdown_low(self) -> float:
         """The slowdown if recording adds to each call of the program what it adds to that kind of call which hides most."""
         return self._slowdown(min(self.clock.added_ns, default=None))

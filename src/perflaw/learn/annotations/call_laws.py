@@ -12,6 +12,7 @@ from perflaw.learn.cells import Cells
 from perflaw.learn.plausibility import prior_costs
 from perflaw.learn.series import Learnt, Series, learn
 from perflaw.learn.series import Options as LawOptions
+from perflaw.learn.ways import ways_of
 from perflaw.parts import untold
 from perflaw.types import Evidence, Law
 
@@ -27,7 +28,8 @@ def cell_series(evidence: Evidence, cells: Cells, options: AnnotationOptions) ->
     costs = {} if options.paper else prior_costs(cells.features, given)
     placeholders = {name for cost in evidence.runs for name in cost.run.configuration}
     name, quantum, varied = evidence.component.name, options.quantum, tuple(sorted(given & placeholders))
-    return Series(name, cells.y, cells.features, cells.run, quantum=quantum, costs=costs, varied=varied)
+    ways = ways_of([cost.run for cost in evidence.runs])
+    return Series(name, cells.y, cells.features, cells.run, quantum=quantum, costs=costs, varied=varied, ways=ways)
 
 
 def learn_relevant(

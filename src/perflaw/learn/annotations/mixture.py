@@ -25,6 +25,7 @@ from perflaw.learn.annotations.tree import TreeNode
 from perflaw.learn.cells import make_cells
 from perflaw.learn.modes import cluster_labels, distinct_borders, find_borders, paper_borders
 from perflaw.learn.series import Learnt, Series
+from perflaw.learn.ways import ways_of
 
 Array = NDArray[np.float64]
 Indexes = NDArray[np.intp]
@@ -88,7 +89,8 @@ def _learn_modes(node: TreeNode, masks: Sequence[Mask], options: AnnotationOptio
     name = evidence.component.name
     parts = [select(evidence, mask) for mask in masks]
     of_features = [cell_series(evidence, make_cells(part, node.table.preferred), options) for part in parts]
-    constant = [Series(name, part.cost, {}, part.run, part.weight, options.quantum) for part in parts]
+    ways = ways_of([cost.run for cost in evidence.runs])
+    constant = [Series(name, part.cost, {}, part.run, part.weight, options.quantum, ways=ways) for part in parts]
     learnt = yield [*of_features, *constant]
     pairs = zip(learnt[: len(masks)], learnt[len(masks) :], strict=True)
     return [dependent if is_good(dependent, options) else alone for dependent, alone in pairs]

@@ -14,6 +14,7 @@ from perflaw.learn.annotations.tree import TreeNode
 from perflaw.learn.cells import Array
 from perflaw.learn.modes import cluster_labels, find_borders
 from perflaw.learn.series import Learnt, Series
+from perflaw.learn.ways import ways_of
 
 NOISE_REMOVED, MAIN_TREND = "noise removed", "main trend"
 """The two selections, as an annotation names them."""
@@ -37,9 +38,10 @@ def learn_selection(node: TreeNode, options: AnnotationOptions) -> LawSearch[tup
     if residuals is None or residuals.r2 >= options.good_r2 or (law.features and (law.r2 or 0.0) >= ENOUGH_R2):
         return None
     component = node.table.evidence.component.name
+    ways = ways_of([cost.run for cost in node.table.evidence.runs])
 
     def series(name: str, x: Array, y: Array) -> Series:
-        return Series(component, y, {name: x}, None, None, options.quantum)
+        return Series(component, y, {name: x}, None, None, options.quantum, ways=ways)
 
     groups = list(_groups(node))
     candidates: list[tuple[Series, str]] = []

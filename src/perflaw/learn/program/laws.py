@@ -29,6 +29,7 @@ from perflaw.learn.program.terms import (
     without_conditions,
 )
 from perflaw.learn.series.law import FEWEST_SIZES, Evidence, distribution, judge
+from perflaw.learn.ways import ways_of
 from perflaw.types import Component, Curve, Law, Noise, Prediction, ProgramForecast, Verdict
 from perflaw.types.programs import OUTSIDE, ProgramPart
 from perflaw.types.recordings import COLLECTING
@@ -158,7 +159,7 @@ class RunLaws:
         if not features and (sizes := self._distinct) < FEWEST_SIZES:
             # What growth there is could not be seen.
             runs, varied = len(model.runs), next(iter(model.features), "")
-            verdict, reason = judge(Evidence(runs, runs, sizes, (0.0, 0.0), varied))
+            verdict, reason = judge(Evidence(runs, runs, sizes, (0.0, 0.0), varied, ways=ways_of(model.runs)))
         return Law(
             family=family,
             expression=distribution(mean, self._noise),

@@ -243,6 +243,7 @@ def _claim(
         feature=row.series.to_vary(chosen.feature or (row.names[0] if row.names else "")),
         established=choice.established,
         varies=bool(np.ptp(row.y) > 1e-12 * np.abs(row.y).max()),
+        ways=row.series.ways,
     )
     fit, cell = candidates.fits[choice.model], b * candidates.features + f
     constant = next(one for one in candidates.fits[:CONSTANTS] if one.model.noise is fit.model.noise)

@@ -9,6 +9,7 @@ from typing import Any
 from perflaw.laws.build import lognormal, normal
 from perflaw.laws.tree import Distribution, Expression
 from perflaw.learn.series.series import Series
+from perflaw.learn.ways import BY_RECORD, Ways
 from perflaw.types import Law, Noise, Verdict
 
 FEWEST_UNITS = 5
@@ -41,13 +42,15 @@ class Evidence:
     """The null control rejected independence."""
     varies: bool = True
     """The response varies."""
+    ways: Ways = BY_RECORD
+    """How a person gets more evidence, for the advice."""
 
 
 def judge(evidence: Evidence) -> tuple[Verdict, str]:
     """Verdict and its reason; the reason of a law is empty except for "one run"."""
-    vary = f"--vary {evidence.feature or 'n'}=…"
+    vary, repeat = evidence.ways.vary.format(feature=evidence.feature or "n"), evidence.ways.repeat
     low, high = evidence.slopes
-    start = f"add {vary} with 5 sizes over a 30-fold range and --repeat 2"
+    start = f"add {vary} with 5 sizes over a 30-fold range and {evidence.ways.twice}"
     if evidence.sizes < 2:
         why = "no feature varies" if evidence.feature else "there is no feature"
         return ("none", f"{why}: add {vary}") if evidence.units > 1 else ("inconclusive", f"one point: {start}")
@@ -56,7 +59,7 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
     if evidence.sizes < FEWEST_SIZES:
         return "inconclusive", f"too few sizes ({evidence.sizes}): {start}"
     if evidence.units < FEWEST_UNITS:
-        missing, advice = ("sizes", start) if evidence.sizes >= evidence.units else ("runs", "add --repeat")
+        missing, advice = ("sizes", start) if evidence.sizes >= evidence.units else ("runs", f"add {repeat}")
         return "inconclusive", f"too few {missing} ({evidence.units}): {advice}"
     if not evidence.established:
         # A constant is a finding only if the data would have shown a growth.
@@ -64,11 +67,11 @@ def judge(evidence: Evidence) -> tuple[Verdict, str]:
         if not evidence.varies or growth < RELEVANT_GROWTH:
             return "none", "no dependence on the features found"
         why = f"no dependence found, but n^{growth:.1f} fits too"
-        return "inconclusive", f"{why}: add {vary} over a wider range or --repeat"
+        return "inconclusive", f"{why}: add {vary} over a wider range or {repeat}"
     if high - low > OPEN_SHAPE:
         why = f"several growth laws fit equally well, from n^{low:.1f} to n^{high:.1f}"
         return "inconclusive", f"{why}: add {vary} over a wider range"
-    return "law", "one run: add --repeat" if evidence.runs == 1 and evidence.units > 1 else ""
+    return "law", f"one run: add {repeat}" if evidence.runs == 1 and evidence.units > 1 else ""
 
 
 def new_law(

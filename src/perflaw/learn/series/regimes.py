@@ -224,6 +224,7 @@ def _piecewise_law(fitted: FittedPartition, smooth: Learnt | None, at: Predictio
         sizes=int(np.unique(row.x[part.feature]).size),
         slopes=(slopes[1][name], slopes[2][name]),
         feature=row.series.to_vary(name),
+        ways=row.series.ways,
     )
     law = new_law(
         row.series,
@@ -265,7 +266,8 @@ def _with_lack_of_fit(candidates: Candidates, b: int, choice: Choice, learnt: Le
     law = replace(learnt.law, lack_of_fit=p)
     misfit = float(np.sqrt(np.mean(candidates.relative_residual(b, f, m) ** 2)))
     if law.verdict == "law" and p < MISFIT and misfit > RELEVANT:
-        advice = f"add --vary {law.features[0]}=… in between"
+        ways = candidates.rows[b].series.ways
+        advice = f"add {ways.vary.format(feature=law.features[0])} in between"
         law = replace(
             law,
             verdict="inconclusive",

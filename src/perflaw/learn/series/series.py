@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from perflaw.confidence import LEVEL
 from perflaw.errors import DataError
+from perflaw.learn.ways import BY_RECORD, Ways
 
 Array = NDArray[np.float64]
 """Array of floating-point numbers; its shape is stated where it is used."""
@@ -121,6 +122,8 @@ class Series:
 
     varied: tuple[str, ...] | None = None
     """Features that a person can vary, for advice; None: all of them."""
+    ways: Ways = BY_RECORD
+    """How a person gets more rows, for advice."""
     worth: float = 1.0
     """Independent rows that a row is worth: fewer than 1 where the noise of rows is correlated in time."""
 

@@ -311,7 +311,10 @@ def law_of_selection(rows: Rows, selection: Selection, options: Options) -> Lear
         # Both values of a flag are all there are, so its shape is known.
         sizes = FEWEST_SIZES if np.array_equal(values, (0.0, 1.0)) else int(values.size)
         units = rows.runs if shared else rows.y.size
-        verdicts.append(judge(Evidence(units, rows.runs, sizes, (low[name], high[name]), rows.series.to_vary(name))))
+        series, slopes_of_feature = rows.series, (low[name], high[name])
+        verdicts.append(
+            judge(Evidence(units, rows.runs, sizes, slopes_of_feature, series.to_vary(name), ways=series.ways))
+        )
     target = rows.log_y if chosen.sum.noise.log else rows.y
     away = target - float(rows.w @ target) / target.size
     constants = [c for term, c in zip(chosen.sum.terms, chosen.sum.coefficients, strict=True) if is_constant(term)]

@@ -127,6 +127,20 @@ def test_the_costliest_function_has_its_law_however_small_its_share(perflaw, tmp
     assert perflaw("annotate").stdout == annotations_text(document, False)
 
 
+def test_the_time_for_which_generators_are_suspended_is_in_no_whole(perflaw, tmp_path):
+    """Their callers have it: counted twice, it would halve the shares of all functions."""
+    (tmp_path / "lazy.py").write_text(
+        "def numbers(n):\n    yield from range(n)\n\n"
+        "def total(n):\n    return sum(sum(range(2_000)) for number in numbers(n))\n\n"
+        "total(500)\n"
+    )
+    perflaw("record", "--", "lazy.py")
+    document = json.loads(perflaw("annotate", "--json").stdout)
+    shares = {one["component"]: one["share"] for one in document["annotations"]}
+    assert shares["lazy.<module>"] > 0.9
+    assert sum(one["self_share"] for one in document["annotations"]) > 0.9
+
+
 def test_runs_of_several_sizes_show_the_laws_of_runs(perflaw, known):
     assert "time per run" in perflaw("annotate").stdout
     assert "time per call" in perflaw("annotate", "--calls").stdout

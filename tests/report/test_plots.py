@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from perflaw.cli.report import write_plots
-from perflaw.report.drawing import Plot, Series, histogram, line_plot
+from perflaw.report.drawing import MAX_BARS, Plot, Series, bar_plot, histogram, line_plot
 from perflaw.report.graph_drawing import MAX_PATTERN_NODES, flame_plot, pattern_plot
 from perflaw.report.page.page import Page
 from perflaw.report.plots import NamedPlot, checks_plot, cost_histogram, law_plot, page_plots, plots_index, plots_text
@@ -216,3 +216,17 @@ def test_a_pattern_of_many_nodes_is_drawn_in_part(shown: Page) -> None:
     )
     assert words(plot).count("γ") == MAX_PATTERN_NODES
     assert f"{61 - MAX_PATTERN_NODES} nodes of less variance not drawn" in words(plot)
+
+
+def test_a_plot_of_many_bars_has_the_largest_and_the_one_that_was_asked_for():
+    """A notebook shows one forecast of a program with 200 functions without 200 bars."""
+    bars = [(f"f{place}", float(place % 97)) for place in range(200)]
+    few, asked = bar_plot("cost", "ns", bars[:3]).svg, bar_plot("cost", "ns", bars, chosen=97).svg
+    assert few.count(">f") == 3
+    assert ">cost<" in few
+    assert asked.count(">f") == MAX_BARS
+    assert ">f97<" in asked, "its value is the smallest"
+    assert ">f96<" in asked
+    assert f">cost: {MAX_BARS} of 200<" in asked
+    height = int(re.search(r'viewBox="0 0 \d+ (\d+)"', asked)[1])
+    assert height < 640

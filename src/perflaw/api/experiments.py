@@ -283,12 +283,9 @@ class Experiment:
         def draw(place: int) -> Plot:
             from perflaw.report.drawing import bar_plot
 
-            bars = [
-                (f"{row[1]} ({row[0]})", one["effect"]) for row, one in zip(rows, document["verdicts"], strict=True)
-            ]
-            return bar_plot(
-                "cost over what the law says", "", [(name, value) for name, value in bars if value is not None]
-            )
+            known = [at for at, one in enumerate(document["verdicts"]) if one["effect"] is not None]
+            bars = [(f"{rows[at][1]} ({rows[at][0]})", float(document["verdicts"][at]["effect"])) for at in known]
+            return bar_plot("cost over what the law says", "", bars, known.index(place) if place in known else None)
 
         text = law_verdicts_text(document, False)
         return Answer(verdicts, document, text, ["verdict", "function", "metric", "times the law"], rows, draw)
@@ -311,9 +308,10 @@ class Experiment:
         def draw(place: int) -> Plot:
             from perflaw.report.drawing import bar_plot
 
-            unit = forecasts[place].metric.unit
-            bars = [(one.component.name, one.mean) for one in forecasts if one.of == forecasts[place].of]
-            return bar_plot(f"cost of a {forecasts[place].of}", unit, [(name, y) for name, y in bars if y is not None])
+            unit, of = forecasts[place].metric.unit, forecasts[place].of
+            known = [at for at, one in enumerate(forecasts) if one.of == of and one.mean is not None]
+            bars = [(forecasts[at].component.name, forecasts[at].mean or 0.0) for at in known]
+            return bar_plot(f"cost of a {of}", unit, bars, known.index(place) if place in known else None)
 
         return Answer(
             forecasts, document, forecast_table(document, False), ["function", "of", "cost", "remark"], rows, draw

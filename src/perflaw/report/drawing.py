@@ -85,8 +85,19 @@ def line_plot(
     return picture(title, _HEIGHT, [*parts, *_legend([one.name for one in series], COLOURS)])
 
 
-def bar_plot(title: str, unit: str, bars: Sequence[tuple[str, float]]) -> Plot:
-    """A bar for each name, the value beside it; bars of negative values have another colour."""
+MAX_BARS: Final = 20
+"""Bars of a picture: more do not fit on a screen."""
+
+
+def bar_plot(title: str, unit: str, bars: Sequence[tuple[str, float]], chosen: int | None = None) -> Plot:
+    """A bar for each name, the value beside it; bars of negative values have another colour.
+
+    Of many bars, those of the largest values are drawn, and the one at the place ``chosen``; the title says how many.
+    """
+    if len(bars) > MAX_BARS:
+        by_value = sorted(range(len(bars)), key=lambda place: (place != chosen, -abs(bars[place][1]), place))
+        title = f"{title}: {MAX_BARS} of {len(bars)}"
+        bars = [bars[place] for place in sorted(by_value[:MAX_BARS])]
     largest = max((abs(value) for _, value in bars), default=0.0) or 1.0
     parts, name_width = [], 300
     for place, (name, value) in enumerate(bars):

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from perflaw.laws.evaluation import evaluate
-from perflaw.report.drawing import COLOURS, Plot, Series, bar_plot, heat_map, histogram, line_plot
+from perflaw.report.drawing import COLOURS, MAX_BARS, Plot, Series, bar_plot, heat_map, histogram, line_plot
 from perflaw.report.graph_drawing import call_path_plot, flame_plot, pattern_plot
 from perflaw.report.law_words import law_text
 from perflaw.report.mine.call_path_graph import call_path_graph
@@ -50,8 +50,6 @@ RUN_POINTS: Final = 60
 """Intervals between the points of the law of a run."""
 MAX_PATTERNS: Final = 20
 """Patterns of variance that are drawn, the most important ones."""
-MAX_BARS: Final = 20
-"""Sources of variance, and shares of knobs, that a plot of bars holds."""
 MAX_LABELS: Final = 8
 """Checks, or settings of a knob, with words on the axis."""
 _STYLE: Final = (

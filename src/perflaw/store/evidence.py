@@ -19,6 +19,7 @@ from perflaw.store.schema import component_of
 from perflaw.store.tables import read_each
 from perflaw.types import CPU, EVENTS, TIME, Component, Evidence, Metric, RunCost
 from perflaw.types.call_trees import MARK, QUEUED
+from perflaw.types.recordings import WAITING
 
 SparseColumns = dict[str, list[tuple[Array, Array]]]
 """Name of a column → row numbers among the component's invocations, and the values there; an entry for each run."""
@@ -84,14 +85,18 @@ def gather(
         # which there may be what was not selected; what was excluded is no part of the program, as pytest of a suite.
         tops = set(calltree["node"][calltree["depth"] == 1].tolist())
         whole = sum(int(sum_x) for node, _, sum_x in moments.where("metric", metric.name) if node in tops)
-        whole = max(whole, sum(self_total for _, self_total in costs.values()))
+        waiting = {row[0] for row in components if row[1] == WAITING}  # of generators, whose callers have that time
+        whole = max(whole, sum(itself for number, (_, itself) in costs.items() if number not in waiting))
         queued: Mapping[int, tuple[int, int]] = {}
         if metric == TIME:
             # That others had the CPU is no cost of the program.
             queued = {row[0]: row[2:] for row in component_costs if row[1] == QUEUEING.name}
             left_out = sum(itself for _, itself in queued.values())
-            span = 0 if recording.run.configuration.get("exclude") else recording.run.span_ns
-            whole = max(max(span, whole) - left_out, 0)
+            run = recording.run
+            # The thread queued between the recorded functions as well.
+            queued_ns = max(left_out, run.machine.queued_ns if run.machine else 0)
+            span = 0 if run.configuration.get("exclude") else run.span_ns - queued_ns
+            whole = max(span, whole - left_out, 0)
         by_number: dict[int, _ComponentSamples] = {}
         counted, moved = _counted_by_component(recording, metric)
         for row in components:

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from perflaw.mine.knowledge import Decision, KnownFunction
+from perflaw.mine.knowledge import SHORTEST_S, Decision, KnownFunction
 from perflaw.mine.messages import Measurement, ProbeCost
 
 DEFAULT_TARGET: Final = 0.05
@@ -326,6 +326,15 @@ class Budget:
         return 1 - math.exp(-max(slowdown, 0.0))
 
     # ---- keeping the target ----
+
+    def affordable(self, decision: Decision) -> Decision:
+        """The decision, with a measurement that is short enough for its cost to be saved in a short time."""
+        if decision.request.kind == "samples" or not decision.request.seconds:
+            return decision
+        longest_s = self.longest_s(decision.expected_calls / decision.request.seconds)
+        if not decision.expected_calls:  # a short trial says how many there are
+            longest_s = min(longest_s, self.trial_s())
+        return decision.shortened(max(longest_s, SHORTEST_S))
 
     def longest_s(self, calls_a_second: float = 0.0) -> float:
         """How long a measurement may be for its cost to be saved in a short time; ``calls_a_second``: that are expected."""

@@ -12,7 +12,7 @@ from perflaw.errors import StoreError, TargetError
 from perflaw.mine.attached import AttachedProcess
 from perflaw.mine.budget import Budget, Spent
 from perflaw.mine.journal import Journal
-from perflaw.mine.knowledge import SHORTEST_S, Decision, Knowledge
+from perflaw.mine.knowledge import Decision, Knowledge
 from perflaw.mine.messages import Measurement
 from perflaw.record.process import busiest_child
 from perflaw.store.experiment import discard
@@ -83,11 +83,7 @@ class MiningLoop:
             self._settle_window(at_end=False)
 
     def _measure(self, decision: Decision) -> None:
-        if decision.request.kind != "samples":
-            longest_s = self.budget.longest_s(decision.expected_calls / decision.request.seconds)
-            if not decision.expected_calls:  # a short trial says how many there are
-                longest_s = min(longest_s, self.budget.trial_s())
-            decision = decision.shortened(max(longest_s, SHORTEST_S))
+        decision = self.budget.affordable(decision)
         request = decision.request
         if request.kind != "samples":
             self._save_for(request.seconds, decision.expected_calls)

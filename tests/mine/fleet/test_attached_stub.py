@@ -14,7 +14,7 @@ import pytest
 
 from perflaw.mine.fleet.sources import AttachedSource
 from perflaw.mine.fleet.stub import Spending, Stub
-from perflaw.mine.messages import Measurement, Request
+from perflaw.mine.messages import Measurement, ProbeCost, Request
 from tests.conftest import started_perflaw
 from tests.mine.fleet.fleet import PATIENCE_S, Fleet, wait_for
 from tests.mine.test_attached import COMPILED, SERVICE
@@ -91,6 +91,32 @@ def test_a_budget_of_cpu_time_pays_for_the_stub_itself_before_anything_is_measur
         assert (window.share, window.own) == pytest.approx((counted, 1 / 11))
         assert window.end_ns == pytest.approx(time.time_ns(), abs=60e9)
         assert not sources[of].spent()
+
+
+def test_what_a_stub_measures_is_within_the_budget_at_each_moment(tmp_path, monkeypatch, clock):  # noqa: F811 (fixtures are given by name)
+    """It saves for a measurement before it makes it, and shortens one that would be too dear."""
+
+    class Dear(NeverCalled):
+        def measure(self, request):
+            self.requests.append(request)
+            seconds = request.seconds * request.sampling
+            clock.go(seconds)
+            cost = ProbeCost(round(2_000_000 * seconds), 100.0, round(seconds * 1e9))  # a fifth of the program's time
+            return Measurement(request.number, request.kind, 1, 2, request.sampling, cost=cost)
+
+    monkeypatch.setattr("perflaw.mine.fleet.sources.AttachedProcess", Dear)
+    source, shares = AttachedSource(tmp_path, os.getpid(), print), []
+    request = Request(1, "paths", ("app.load", "app.quick"), seconds=8.0)
+    clock.go(20.0)
+    while clock.now < 600:
+        while pause := source.pause_s(0.05, request):
+            clock.go(pause)
+        source.measure(request)
+        shares.append(source._budget.spent_ns / clock.cpu_ns)
+    first, *others = shares  # nothing is known of the cost of the first one
+    assert max(others) < 0.055 and others[-1] > 0.045
+    assert all(one.sampling < 1 for one in source._process.requests[1:])
+    assert first < 0.1
 
 
 def test_a_stub_whose_budget_permits_nothing_says_so_once(monkeypatch):

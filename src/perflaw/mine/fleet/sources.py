@@ -61,9 +61,18 @@ class AttachedSource:
         """See :class:`~perflaw.mine.fleet.stub.Source`. Samples take nothing but perflaw's own time."""
         self._budget.target = budget
         self._budget.settle_window(self._functions)
-        if request.kind == "samples" and not self._budget.counts_own:
+        if not self._process.alive or (request.kind == "samples" and not self._budget.counts_own):
             return 0.0
-        return min(self._budget.pause_s(), _LOOK_S) if self._process.alive and self._budget.must_wait() else 0.0
+        decision = self._planned(request)
+        needed = (0.0 if request.kind == "samples" else decision.request.seconds), decision.expected_calls
+        return min(self._budget.pause_s(*needed), _LOOK_S) if self._budget.must_wait(*needed) else 0.0
+
+    def _planned(self, request: Request) -> Decision:
+        """The measurement for as long as the budget permits probes now, and the calls that will probably be recorded."""
+        known = [self._functions.setdefault(name, KnownFunction(name, "")) for name in request.functions]
+        seconds = request.seconds * request.sampling * max((one.sampling for one in known), default=1.0)
+        calls = sum(one.rate for one in known) * seconds if all(one.rate for one in known) else 0.0
+        return self._budget.affordable(Decision(replace(request, seconds=seconds), "", 1.0, calls))
 
     def measure(self, request: Request) -> Measurement | None:
         """See :class:`~perflaw.mine.fleet.stub.Source`."""
@@ -75,8 +84,8 @@ class AttachedSource:
             stacks, self._stacks = self._stacks, Counter()
             stacks.update(samples.stacks)
             return replace(samples, stacks=stacks)
-        known = [self._functions.setdefault(name, KnownFunction(name, "")) for name in request.functions]
-        sampling = request.sampling * max(one.sampling for one in known)  # the budget lowers it
+        decision = self._planned(request)
+        sampling = decision.request.seconds / request.seconds
         if not sampling:  # detached: that nothing was seen of it does not say that it was not called
             now = time.time_ns()
             return Measurement(request.number, request.kind, now, now, 0.0)
@@ -87,11 +96,14 @@ class AttachedSource:
             with suppress(StoreError):  # a program's first function has no durations while it runs
                 measurement = self._process.measure(replace(request, sampling=sampling))
         finally:
-            self._budget.end_probes(Decision(request, "", 1.0, 0.0), measurement)
+            self._budget.end_probes(decision, measurement)
             for recording in self._process.experiment.runs_folder.glob("*"):
                 discard(recording)
         if measurement is None:
             measurement = Measurement(request.number, request.kind, began, time.time_ns(), sampling)
+        for name in request.functions:
+            share = measurement.cost.calls / len(request.functions)
+            self._functions[name].rate = share / decision.request.seconds
         observed = [of_run(one, measurement.run, str(measurement.start_ns)) for one in measurement.observed]
         missing = set(request.functions) - {one.component for one in observed}
         observed += [Observed(name, "time", "ns", (), (), (self._platform,)) for name in sorted(missing)]  # not called

@@ -219,9 +219,13 @@ class RunLaws:
         """What the laws of all components say at some points, (F, count)."""
         return np.asarray(self._coefficients @ values(self._keys, at, count))
 
+    def costs_at(self, point: Point) -> Array:
+        """What the laws of all components say at a point, (F,)."""
+        return self._evaluate({name: np.array([float(value)]) for name, value in point.items()}, 1)[:, 0]
+
     def _predicted(self, point: Point, forecasts: Forecasts) -> list[Prediction]:
         """Predictions for all components: what their laws say at a point, with the intervals of the composed costs."""
-        means = self._evaluate({name: np.array([float(value)]) for name, value in point.items()}, 1)[:, 0]
+        means = self.costs_at(point)
         composed = np.maximum(forecasts.inclusive, 0.0)
         factors = np.divide(means, composed, out=np.ones_like(means), where=composed > 0)
         ends = np.array([composed, *(forecasts.relative_limits() * composed)]) * factors
@@ -309,11 +313,13 @@ def forecast_program(model: CostModel, at: Point | None, laws: RunLaws | None = 
             if component.name in (OUTSIDE, COLLECTING) and own[place] > 0:
                 law = laws.of(place)
                 parts.append(ProgramPart(component, float(own[place]), law, law.predictions[0]))
+    # Laws that are shown are short forms of the model, and the rows of the table have their numbers.
+    inclusive = laws.costs_at(largest) if laws else model.inclusive_costs(largest)
     return ProgramForecast(
         features=largest,
         composed=float(np.median(model.composed()[of_largest])),
         measured=float(np.median(model.measured()[of_largest])),
-        unrecorded=float(model.inclusive_costs(largest)[outside].sum()),
+        unrecorded=float(inclusive[outside].sum()),
         executions=len(model.runs),
         predicted=predicted,
         queued=0.0 if model.costs.queued is None else float(np.median(model.costs.queued[of_largest])),

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from perflaw.__main__ import start
 from perflaw.cli.configuration import KEYS, defaults
 from perflaw.cli.main import VERBS
 from perflaw.errors import UsageError
@@ -37,6 +38,18 @@ def test_verbs_and_options_are_completed(line, known):
     code = "from perflaw.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | wanted, capture_output=True, text=True)
     assert f"plain,{known}" in done.stdout.splitlines()
+
+
+def test_an_interrupt_while_the_command_line_is_loading_shows_no_traceback(monkeypatch):
+    class Loading:
+        @property
+        def main(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "perflaw.cli.main", Loading())
+    with pytest.raises(SystemExit) as ended:
+        start()
+    assert ended.value.code == 130
 
 
 def written(folder, text):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import signal
 import subprocess
@@ -17,9 +18,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from starlette.applications import Starlette
 
 from perflaw.live.making import NICENESS, ReportMaker
 from perflaw.store.checks import keep_check
+from perflaw.wire.web import web_settings
 from tests.conftest import PROGRAMS, run_perflaw, started_perflaw
 
 T = TypeVar("T")
@@ -166,6 +169,16 @@ def test_other_machines_show_the_token_and_foreign_names_are_refused(folder: Pat
         assert server.end(signal.SIGINT) == 0
         assert server.process.stderr is not None
         assert "Traceback" not in server.process.stderr.read()
+
+
+def test_open_questions_that_end_with_a_server_are_no_error(capfd: pytest.CaptureFixture[str]) -> None:
+    """Stubs and pages wait for news, and ask again."""
+    web_settings(Starlette())
+    log = logging.getLogger("uvicorn.error")
+    log.error("Cancel %s running task(s), timeout graceful shutdown exceeded", 3)
+    log.error("Exception in ASGI application")
+    said = capfd.readouterr().err
+    assert "Exception in ASGI application" in said and "Cancel" not in said
 
 
 def test_this_machine_needs_no_token_but_its_names(folder: Path) -> None:

@@ -7,6 +7,7 @@ token: in the address of the first visit, from then on in a cookie, or in a head
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -127,9 +128,16 @@ def guarded(routes: Sequence[BaseRoute], access: Access, lifespan: Any = None) -
 def web_settings(application: Starlette, **more: Any) -> uvicorn.Config:
     """How an application is served. Questions that are still open at the end are asked again, so nobody waits for them."""
     common: dict[str, Any] = {"loop": "asyncio", "http": "h11", "ws": "none", "log_level": "error", "access_log": False}
-    return uvicorn.Config(
+    settings = uvicorn.Config(
         application, **common, server_header=False, timeout_keep_alive=75, timeout_graceful_shutdown=1, **more
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_unexpected)
+    return settings
+
+
+def _is_unexpected(record: logging.LogRecord) -> bool:
+    """Whether a message says more than that open questions end with the server."""
+    return "graceful shutdown exceeded" not in str(record.msg)
 
 
 class BesideServer(uvicorn.Server):

@@ -155,12 +155,17 @@ class Analyst:
                 if began - self._forgot >= FORGET_S:
                     self._forgot = began
                     ledger.forget(time.time_ns() - self._keep_ns, MOST_MEASUREMENTS)
-                if analysed := self._analyse_next(ledger):
+                analysed = self._analyse_next(ledger)
+                due = [
+                    service
+                    for service in ledger.services().values()
+                    if began - self._planned.get(service.name, -self._plan_s) >= self._plan_s
+                ]
+                for service in due:
+                    self._planned[service.name] = began
+                    self._plan(ledger, service)
+                if analysed or due:
                     give_back()
-                for service in ledger.services().values():
-                    if began - self._planned.get(service.name, -self._plan_s) >= self._plan_s:
-                        self._planned[service.name] = began
-                        self._plan(ledger, service)
             except PerflawError as error:
                 self._say(f"analysis: {error}")
                 self._waiting.wait(2.0)

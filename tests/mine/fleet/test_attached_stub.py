@@ -58,6 +58,7 @@ def test_requests_and_the_budget_set_the_sampling_factor_and_what_is_detached_co
     assert source.measure(request).sampling == 0.125
     source._functions["app.load"].sampling = 0.0
     assert source.measure(request).observed == ()
+    assert source.measure(replace(request, seconds=0.0)).observed == ()
     assert [one.sampling for one in source._process.requests] == [0.5, 0.125]
 
 

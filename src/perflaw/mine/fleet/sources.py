@@ -85,7 +85,7 @@ class AttachedSource:
             stacks.update(samples.stacks)
             return replace(samples, stacks=stacks)
         decision = self._planned(request)
-        sampling = decision.request.seconds / request.seconds
+        sampling = decision.request.seconds / request.seconds if request.seconds else 0.0
         if not sampling:  # detached: that nothing was seen of it does not say that it was not called
             now = time.time_ns()
             return Measurement(request.number, request.kind, now, now, 0.0)

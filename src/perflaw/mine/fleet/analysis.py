@@ -1,6 +1,7 @@
 """The controller's analysis: specifications from what all stubs measured, and from them what to measure next.
 
-All of it follows from the ledger, so a controller that was killed makes it again.
+All of it follows from the ledger, so a controller that was killed makes it again. Whatever reads measurements does so in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,8 +17,8 @@ from perflaw.errors import PerflawError
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.selection import with_like_callers
+from perflaw.mine.fleet.apart import apart, import_ahead
 from perflaw.mine.fleet.database import DatabaseLost
-from perflaw.mine.fleet.heap import give_back
 from perflaw.mine.fleet.ledger import Function, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import Wanted, plan
 from perflaw.mine.messages import Measurement, merge_observed
@@ -84,8 +85,33 @@ def shares_of(samples: Iterable[Measurement]) -> dict[str, float]:
     return {name: count / whole for name, count in leaves.items() if count}
 
 
+def _mined(place: str, function: Function) -> tuple[PathSpec, int] | None:
+    """The specification of a function, and the number of measurements that it was mined from; None without any."""
+    ledger, options = Ledger(place), MiningOptions()
+    parts = [one for one in ledger.observed(function, MOST_MEASUREMENTS) if one.observations]
+    ledger.close()
+    if not parts:
+        return None
+    return mine(with_like_callers(merge_observed(parts), options), options, time.time_ns()), len(parts)
+
+
+def _shared_out(
+    place: str, service: Service, stubs: list[StubState], specs: Mapping[str, PathSpec]
+) -> tuple[dict[str, float], dict[str, list[Wanted]]]:
+    """What the samples of a service say about its functions, and what each of these stubs is to measure."""
+    ledger = Ledger(place)
+    shares = shares_of(ledger.samples(service.name, MOST_SAMPLES))
+    wanted = {}
+    if stubs:
+        wanted = plan(
+            service, stubs, ledger.samples(service.name, MOST_SAMPLES), ledger.coverage(service.name), specs
+        )
+    ledger.close()
+    return shares, wanted
+
+
 class Analyst:
-    """A thread that mines and plans; it uses at most half of one CPU."""
+    """A thread that decides what is mined and planned, in processes that use at most half of one CPU."""
 
     def __init__(
         self, place: str, say: Callable[[str], None], plan_s: float = PLAN_S, keep_days: float = KEPT_DAYS
@@ -105,6 +131,7 @@ class Analyst:
 
     def start(self) -> None:
         """Begin; what was measured before is analysed first."""
+        import_ahead([__name__])
         self._thread.start()
 
     def stop(self) -> None:
@@ -164,8 +191,6 @@ class Analyst:
                 for service in due:
                     self._planned[service.name] = began
                     self._plan(ledger, service)
-                if analysed or due:
-                    give_back()
             except PerflawError as error:
                 self._say(f"analysis: {error}")
                 self._waiting.wait(2.0)
@@ -191,15 +216,13 @@ class Analyst:
                 return False
             self._new.pop(function, None)  # before the ledger is read: what arrives from now on counts as new again
         try:
-            parts = [one for one in ledger.observed(function, MOST_MEASUREMENTS) if one.observations]
+            mined = apart(_mined, self._place, function)
         except DatabaseLost:
             self._mark([function])
             raise
-        if parts:
-            options, now_ns = MiningOptions(), time.time_ns()
-            spec = mine(with_like_callers(merge_observed(parts), options), options, now_ns)
+        if mined:
             with self._changed:
-                self._specs[function] = _Analysed(spec, now, len(parts))
+                self._specs[function] = _Analysed(mined[0], now, mined[1])
         return True
 
     def _is_due(self, function: Function, now: float) -> bool:
@@ -210,15 +233,12 @@ class Analyst:
     def _plan(self, ledger: Ledger, service: Service) -> None:
         since = time.time_ns() - int(GONE_S * 1e9)
         stubs = [one for one in ledger.stubs(service.name) if one.seen_ns >= since]
-        if stubs or service.name not in self._shares:
-            shares = shares_of(ledger.samples(service.name, MOST_SAMPLES))
-            with self._changed:
-                self._shares[service.name] = shares
-        if not stubs:
+        if not stubs and service.name in self._shares:
             return
         specs = {spec.component: spec for spec in self.specs(service.name)}
-        samples, coverage = ledger.samples(service.name, MOST_SAMPLES), ledger.coverage(service.name)
-        wanted = plan(service, stubs, samples, coverage, specs)
+        shares, wanted = apart(_shared_out, self._place, service, stubs, specs)
+        with self._changed:
+            self._shares[service.name] = shares
         for stub in stubs:
             if not same(stub, wanted[stub.id]):
                 ones = wanted[stub.id]

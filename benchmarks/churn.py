@@ -15,6 +15,8 @@ from pathlib import Path
 
 from shared import PROGRAMS, Bars, pythons, recorded
 
+from perflaw.record.machine import PARENT, stat_of
+
 WARM, RISE_MB = 1 / 3, 2.0
 Samples = list[tuple[float, float]]
 
@@ -23,6 +25,12 @@ def resident(pid: int) -> float:
     """MB of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+
+
+def children(pid: int) -> list[int]:
+    """Processes that a process has started and that have not ended."""
+    everyone = (int(one.name) for one in Path("/proc").iterdir() if one.name.isdigit())
+    return [one for one in everyone if stat_of(one)[PARENT : PARENT + 1] == [str(pid)]]
 
 
 def watch(command: list[str], folder: Path) -> tuple[Samples, Samples, int, str]:

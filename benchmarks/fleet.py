@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from churn import children
 from shared import ROOT
 
 from perflaw.mine.fleet.enrolment import ControllerFolder, Enrolment, digest
@@ -131,8 +132,8 @@ def measured(stubs: int, seconds: float, folder: Path, database: str) -> list[st
         assert "listens" in controller.stderr.readline()
         before_s = cpu_s(controller.pid)
         simulated = asyncio.run(fleet(stubs, seconds, enrolment))
-        status = Path(f"/proc/{controller.pid}/status").read_text()
         taken = (cpu_s(controller.pid) - before_s) / (seconds + EVERY_S)
+        peak = sum(peak_mb(one) for one in (controller.pid, *children(controller.pid)))
         controller.terminate()
     acknowledged = {name for stub in simulated for name in stub.delivered}
     with ledger._database.transaction() as execute:
@@ -142,7 +143,6 @@ def measured(stubs: int, seconds: float, folder: Path, database: str) -> list[st
     assert len(stored) == len(set(stored))
     ledger.close()
     waits = sorted(wait for stub in simulated for wait in stub.waits)
-    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
     elapsed = seconds + EVERY_S
     return [
         str(stubs), f"{len(acknowledged) / elapsed:.1f}", f"{taken:.0%}", f"{peak:.0f} MB",
@@ -150,10 +150,16 @@ def measured(stubs: int, seconds: float, folder: Path, database: str) -> list[st
     ]  # fmt: skip
 
 
+def peak_mb(pid: int) -> float:
+    """The most that a process had in memory, MB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
 def cpu_s(pid: int) -> float:
-    """CPU time of a process."""
+    """CPU time of a process and its children, s, those that have ended included."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") + sum(map(cpu_s, children(pid)))
 
 
 async def fleet(stubs: int, seconds: float, enrolment: Enrolment) -> list[SimulatedStub]:

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from churn import RISE_MB, Samples, resident, rise, told
+from churn import RISE_MB, Samples, children, resident, rise, told
 from mine_live import Load
 from mine_web import PACKAGES, free_port
 from shared import ROOT, Bars, environment
@@ -58,7 +58,8 @@ def soak(folder: Path, database: str, load: Load, seconds: float, budget: str) -
             if process.poll() is not None:
                 log = folder / f"{name}.log"
                 sys.exit(f"the {name} has ended: {log.read_text() if log.exists() else ''}")
-            samples[name].append((passed, resident(process.pid)))
+            kept = children(process.pid) if process is controller else ()
+            samples[name].append((passed, sum(map(resident, (process.pid, *kept)))))
         assert load.load.poll() is None, "a wrong answer"
         time.sleep(EVERY_S)
     stub.terminate()

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,6 +22,7 @@ from perflaw.cli.live_mining import mine_running
 from perflaw.errors import TargetError
 from perflaw.mine.attached import AttachedProcess
 from perflaw.mine.journal import read_journal
+from perflaw.mine.messages import Request
 from perflaw.notices import shown_by
 from perflaw.record.attach import idle_waits, stack_samples
 from perflaw.record.attach.native_samples import NativeSampler
@@ -30,6 +32,7 @@ from perflaw.record.attach.stack_samples import StackSampler
 from perflaw.record.compiled.inject.choice import all_functions
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import open_experiment
+from perflaw.store.paths import read_observed
 from tests.conftest import Run, cpu_s, started_perflaw
 from tests.record.test_attach import running
 
@@ -461,6 +464,43 @@ def test_reading_the_code_of_a_compiled_program_is_shown(tmp_path: Path) -> None
             AttachedProcess(open_experiment("x", tmp_path), program.pid, print)
         (tmp_path / "go").unlink()
     assert steps == ["reading the code of app"]
+
+
+def observed_twice(folder: Path, pid: int, request: Request) -> Iterator[str]:
+    """What a measurement has observed, and what its recording says on the disk."""
+    experiment = open_experiment("kept", folder)
+    with AttachedProcess(experiment, pid, nothing) as process:
+        measurement = process.measure(request)
+    yield measurement.to_json()
+    read = read_observed([experiment.recording(measurement.run)], request.functions)
+    yield replace(measurement, observed=tuple(read)).to_json()
+
+
+def test_what_a_measurement_observed_is_what_its_recording_says(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    with running(tmp_path, SERVICE, tmp_path / "go") as program:
+        request = Request(1, "paths", ("app.load", "app.quick"), ("app.Handler.page",), 0.5)
+        here, read = observed_twice(tmp_path, program.pid, request)
+        assert here == read
+        assert json.loads(here)["observed"]
+        left = open_experiment("left", tmp_path)
+        with AttachedProcess(left, program.pid, nothing, keeps=False) as process:
+            assert process.measure(request).observed
+        assert not list(left.folder.rglob("*.parquet"))
+        (tmp_path / "go").unlink()
+        program.communicate(timeout=30)
+
+
+def test_what_a_measurement_of_a_compiled_program_observed_is_what_its_recording_says(tmp_path: Path) -> None:
+    (tmp_path / "go").touch()
+    (tmp_path / "app.c").write_text(COMPILED)
+    subprocess.run(["gcc", "-O1", "-g", "-o", "app", "app.c"], cwd=tmp_path, check=True)
+    with subprocess.Popen(["./app", "go"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout and program.stdout.readline() == "ready\n"
+        here, read = observed_twice(tmp_path, program.pid, Request(1, "paths", ("load",), ("quick", "slow"), 0.5))
+        (tmp_path / "go").unlink()
+    assert here == read
+    assert json.loads(here)["observed"]
 
 
 @pytest.mark.slow

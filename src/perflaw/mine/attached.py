@@ -28,9 +28,10 @@ from perflaw.record.compiled.inject.choice import all_functions
 from perflaw.record.compiled.selection import EVERYTHING
 from perflaw.record.machine import BEGAN, cpu_ns_of, stat_of
 from perflaw.record.python.native_reader import is_running
+from perflaw.record.saving import RunsInMemory, RunWriter
 from perflaw.record.settings import PATHS, RecordSettings
 from perflaw.store.experiment import Experiment
-from perflaw.store.paths import read_observed
+from perflaw.store.paths import observed_in
 from perflaw.types import Run
 from perflaw.types.specifications import CallPath
 
@@ -46,12 +47,16 @@ _SAMPLED_S: Final = 0.5
 class AttachedProcess:
     """A running process as the loop sees it. Use it as a context manager: at the end the program is as it was."""
 
-    def __init__(self, experiment: Experiment, pid: int, tell: Tell, *, samples_on: bool = True) -> None:
+    def __init__(
+        self, experiment: Experiment, pid: int, tell: Tell, *, samples_on: bool = True, keeps: bool = True
+    ) -> None:
         """``samples_on``: whether Python stacks are sampled between measurements as well, which costs the recorder CPU time.
+
+        ``keeps``: whether recordings stay in the experiment, and not only what was observed in them.
 
         TargetError if the process cannot be recorded.
         """
-        self.experiment, self.pid, self._samples_on = experiment, pid, samples_on
+        self.experiment, self.pid, self._samples_on, self._keeps = experiment, pid, samples_on, keeps
         self._began, self._image = _began(pid), _image(pid)
         self.native: NativeProgram | None = native_program(pid)
         self.python: PreparedTarget | None = None
@@ -153,7 +158,8 @@ class AttachedProcess:
             paths=tuple(map(literal_pattern, request.functions)),
             only_paths=True,
         )
-        attached = self._record(settings, request, seconds)
+        writer = RunsInMemory(self._keeps)
+        attached = self._record(settings, request, seconds, writer)
         run = attached.outcome.run
         self.stopped_ms = max(self.stopped_ms, attached.stopped_ms)
         measurement = Measurement(
@@ -171,21 +177,23 @@ class AttachedProcess:
             ),
             idle=tuple(sorted(self._idle)),
         )
-        if attached.outcome.folder is None:  # no call of the functions began and ended
+        kept = writer.runs.get(attached.outcome.folder) if attached.outcome.folder else None
+        if kept is None or "path_about" not in kept.tables:  # no call of the functions began and ended
             return measurement
-        recording = self.experiment.recording(run.id)
-        observed = read_observed([recording], set(request.functions))
+        observed = observed_in([(kept.run, kept.tables)], set(request.functions))
         return replace(measurement, observed=tuple(observed), run=run.id)
 
-    def _record(self, settings: RecordSettings, request: Request, seconds: float) -> Attached:
+    def _record(self, settings: RecordSettings, request: Request, seconds: float, writer: RunWriter) -> Attached:
         if self.native:
             from perflaw.record.attach.native_session import record_native
 
             names = {name for _, names in all_functions(self.native.executable).values() for name in names}
             is_own = names.issuperset((*request.functions, *request.callers))
-            return record_native(self.experiment, self.native, settings, {}, seconds, only_program=is_own)
+            return record_native(
+                self.experiment, self.native, settings, {}, seconds, only_program=is_own, writer=writer
+            )
         assert self.python
-        return record_prepared(self.experiment, self.python, settings, {}, seconds)
+        return record_prepared(self.experiment, self.python, settings, {}, seconds, writer)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from perflaw.errors import StoreError, TargetError
 from perflaw.notices import notice
@@ -23,7 +23,7 @@ from perflaw.record.tree.core import Export
 from perflaw.record.tree.records import Definitions
 from perflaw.record.tree.tables import tabulate
 from perflaw.record.unfinished import RunClaim
-from perflaw.record.writer import Job, Writer, WriterCrashedError
+from perflaw.record.writer import WriterCrashedError
 from perflaw.store.columns import Tables
 from perflaw.store.experiment import discard, save
 from perflaw.types import Run
@@ -86,6 +86,29 @@ class RunTables:
         save(folder, self.run, self.tables)
 
 
+class RunWriter(Protocol):
+    """Where runs are written to: :class:`Writer` or :class:`RunsInMemory`."""
+
+    def write(self, job: RunTables, folder: Path) -> None:
+        """Write a run into its folder; OSError if the disk refuses."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsInMemory:
+    """Keeps runs for whoever asked for them, who need not read them from the disk."""
+
+    on_disk: bool
+    """Whether they are written to their folders as well, by this process."""
+    runs: dict[Path, RunTables] = field(default_factory=dict)
+    """Runs by their folders."""
+
+    def write(self, job: RunTables, folder: Path) -> None:
+        """Keep a run; OSError if the disk refuses it."""
+        if self.on_disk:
+            job.write(folder)
+        self.runs[folder] = job
+
+
 @dataclass(frozen=True, slots=True)
 class RunContext:
     """How a run was recorded: the same for all its processes."""
@@ -104,8 +127,8 @@ class RunContext:
     """Name of the workload."""
     hidden: tuple[str, ...] = ()
     """Values of ``--vary`` that look like secrets."""
-    writer: Writer | None = None
-    """Writes the tables in another process; None where this one may: what it saves can be had again."""
+    writer: RunWriter | None = None
+    """Writes the tables; None where this process may: what it saves can be had again."""
 
     def manifest(self, folder: Path, execution: Execution, recorded: RecordedProcess) -> Run:
         """The manifest of one process of the run."""
@@ -277,7 +300,7 @@ def _build_ids(known: Definitions) -> Iterator[tuple[str, str]]:
             yield module, found[0]
 
 
-def _save(writer: Writer | None, folder: Path, job: Job) -> Path:
+def _save(writer: RunWriter | None, folder: Path, job: RunTables) -> Path:
     """Write the recording to its folder; on a full disk, in the space of its spool, or to the temporary folder.
 
     What lacked memory, or crashed, is tried again in the same order.

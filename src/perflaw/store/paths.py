@@ -6,7 +6,7 @@ Only runs recorded with ``--collect paths`` have these tables, beside those of `
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ from perflaw.store.columns import Array, Column, Table, Tables, texts
 from perflaw.store.experiment import Recording, replace_table
 from perflaw.store.schema import PATHS, WHOLE
 from perflaw.store.tables import bytes_of, has_table, read_each, read_table, write_tables
-from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform
+from perflaw.types import CPU, TIME, Batches, Histogram, Observation, Observed, Platform, Run
 from perflaw.types.specifications import CallPath
 
 _NO_BATCHES: Final = Batches((), (), ())
@@ -64,20 +64,34 @@ def read_observed(
     if not able or metric not in (TIME.name, CPU.name):
         what, why = f"no durations of {metric} by call path", "they are of time, and of cpu where it is measured"
         raise StoreError(what, why, "perflaw record --metric cpu --collect paths -- …")
-    functions: dict[str, _FunctionPaths] = {}
     # The largest runs, whose tables take longest to read, often come last.
     sizes = np.cumsum([bytes_of(recording.folder, PATHS) for recording in able])
     folders = [recording.folder for recording in able]
     columns = zip(*(read_each(folders, name) for name in PATHS), strict=True)
-    for size, recording, of_run in zip(sizes.tolist(), able, columns, strict=True):
-        # Add the observations of one run.
-        tables, run = dict(zip(PATHS, of_run, strict=True)), recording.run
+
+    def runs() -> Iterator[tuple[Run, Tables]]:
+        for size, recording, of_run in zip(sizes.tolist(), able, columns, strict=True):
+            tables = dict(zip(PATHS, of_run, strict=True))
+            if _has_own_sources(recording.run, tables):
+                tables["components"] = read_table(recording.folder, "components")
+            yield recording.run, tables
+            tell(size / sizes[-1])
+
+    return observed_in(runs(), components, metric)
+
+
+def observed_in(
+    runs: Iterable[tuple[Run, Tables]], components: Collection[str] | None = None, metric: str = TIME.name
+) -> list[Observed]:
+    """:func:`read_observed` of runs whose tables are in memory, those of ``PATHS`` and ``components`` among them."""
+    functions: dict[str, _FunctionPaths] = {}
+    for run, tables in runs:
         ((build, tick, probe_ns, dropped),) = tables["path_about"]
         names: dict[int, list[str]] = {}  # of each path; rows stand in their order
         for path, _, name in tables["call_paths"]:
             names.setdefault(path, []).append(name)
         paths = {path: tuple(parts) for path, parts in names.items()}
-        builds = _builds(recording, build)
+        builds = _builds(run, tables)
         for number, name, share in tables["path_functions"]:
             if components is not None and name not in components:
                 continue
@@ -95,7 +109,6 @@ def read_observed(
             ]
             if run.machine:
                 function.queued_ns[run.id] = run.machine.queued_ns
-        tell(size / sizes[-1])
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
 
@@ -110,16 +123,21 @@ def forget_function(folder: Path, component: str) -> bool:
     return rows.size > 0
 
 
-def _builds(recording: Recording, build: str) -> dict[str, str]:
+def _has_own_sources(run: Run, tables: Tables) -> bool:
+    """Whether the build of a function is the digest of its file. In a compiled program it is that of the program."""
+    ((build, *_),) = tables["path_about"]
+    return bool(run.sources) and build not in run.sources.values()
+
+
+def _builds(run: Run, tables: Tables) -> dict[str, str]:
     """Function of a Python program → digest of its file, which does not depend on what else was recorded.
 
-    Empty for a function of a library. Functions of compiled programs are not in it: their build is that of the program.
+    Empty for a function of a library. Functions of compiled programs are not in it.
     """
-    sources = recording.run.sources
-    if not sources or build in sources.values():
+    if not _has_own_sources(run, tables):
         return {}
-    rows = read_table(recording.folder, "components")
-    return {name: sources.get(file, "") for _, name, file, _, language, *_ in rows if language == "python"}
+    rows = tables["components"]
+    return {name: run.sources.get(file, "") for _, name, file, _, language, *_ in rows if language == "python"}
 
 
 @dataclass

@@ -103,9 +103,7 @@ def _shared_out(
     shares = shares_of(ledger.samples(service.name, MOST_SAMPLES))
     wanted = {}
     if stubs:
-        wanted = plan(
-            service, stubs, ledger.samples(service.name, MOST_SAMPLES), ledger.coverage(service.name), specs
-        )
+        wanted = plan(service, stubs, ledger.samples(service.name, MOST_SAMPLES), ledger.coverage(service.name), specs)
     ledger.close()
     return shares, wanted
 

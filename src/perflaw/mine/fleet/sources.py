@@ -36,13 +36,13 @@ class AttachedSource:
     """A running process. Use it as a context manager: at the end the process is as it was."""
 
     def __init__(self, folder: Path, pid: int, tell: Tell, of: BudgetOf = "throughput") -> None:
-        """``folder`` is for recordings, each of which is removed when it was read; ``of``: what budgets are a part of.
+        """``folder`` is for what recordings need while they are made; ``of``: what budgets are a part of.
 
         TargetError if it cannot be recorded.
         """
         experiment = open_experiment("stub", folder)
         experiment.make()
-        self._process = AttachedProcess(experiment, pid, tell, samples_on=of == "throughput")
+        self._process = AttachedProcess(experiment, pid, tell, samples_on=of == "throughput", keeps=False)
         self._budget = Budget(pid, presumed=self._process.presumed, of=of)
         self._functions: dict[str, KnownFunction] = {}
         self._stacks: Counter[CallPath] = Counter()

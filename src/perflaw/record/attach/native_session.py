@@ -12,7 +12,7 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ from perflaw.record.compiled.selection import Globs
 from perflaw.record.machine import RunningMeter, stat_of
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import is_running
-from perflaw.record.saving import RunContext
+from perflaw.record.saving import RunContext, RunWriter
 from perflaw.record.settings import BRANCHES, PATHS, RecordSettings
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
@@ -68,10 +68,12 @@ def record_native(
     seconds: float | None,
     *,
     only_program: bool = False,
+    writer: RunWriter | None = None,
 ) -> Attached:
     """Record a compiled program for some seconds, or until a signal comes or the program ends, and keep the recording.
 
-    ``only_program``: none of the chosen functions is in a library.
+    ``only_program``: none of the chosen functions is in a library; ``writer``: what the runs go to, without which a process
+    that is forked for it writes them.
 
     TargetError if it cannot be recorded; it goes on as before then. StoreError if the experiment cannot be written.
     """
@@ -131,8 +133,8 @@ def record_native(
                 for jumps in (patching, *opened) if image_of(program.pid) == image else ():
                     jumps.disable()
         stopped_ms = max(thread.stopped_ms, *(jumps.stopped_ms for jumps in (patching, earlier, *opened)))
-        with Writer() as writer:
-            context = RunContext(claim, tracer, settings, features, writer=writer)
+        with nullcontext(writer) if writer else Writer() as writing:
+            context = RunContext(claim, tracer, settings, features, writer=writing)
             return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms, machine))
 
 

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from perflaw.record.manifest import Execution
 from perflaw.record.process import SignalRelay
 from perflaw.record.python.native_reader import NativeReader, is_running
 from perflaw.record.python.tracers import TARGET_FOLDER, NativeTracer
-from perflaw.record.saving import Outcome, RunContext, save_recording
+from perflaw.record.saving import Outcome, RunContext, RunWriter, save_recording
 from perflaw.record.settings import PATHS, RecordSettings
 from perflaw.record.tracers import choose
 from perflaw.record.tree.records import Definitions
@@ -110,8 +110,12 @@ def record_prepared(
     settings: RecordSettings,
     features: Mapping[str, float],
     seconds: float | None,
+    writer: RunWriter | None = None,
 ) -> Attached:
-    """:func:`record_running` of a program that was prepared for settings with the same metrics."""
+    """:func:`record_running` of a program that was prepared for settings with the same metrics.
+
+    ``writer``: what the runs go to; without it a process that is forked for it writes them.
+    """
     program, tracer = target.program, target.tracer
     claim = RunClaim.with_spool(experiment, "attach", f"cd ~ && perflaw attach {program.pid}")
     seed = scramble(int(claim.folder.name) + (os.getpid() << 20))
@@ -128,8 +132,8 @@ def record_prepared(
             machine = meter.read()
         wall_ns = time.perf_counter_ns() - begun
         read_until(reader, lambda: definitions(reader).ended is not None or not is_running(program.pid), END_S)
-        with Writer() as writer:
-            context = RunContext(claim, tracer, settings, features, writer=writer)
+        with nullcontext(writer) if writer else Writer() as writing:
+            context = RunContext(claim, tracer, settings, features, writer=writing)
             return keep(context, program, reader, relay, Elapsed(started, wall_ns, cpu_ns, stopped_ms, machine))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from perflaw.check.spec_diffing import compare_specs
-from perflaw.cli.live_checking import without_doubt
+from perflaw.check.spec_watching import without_doubt
 from perflaw.specs.files import spec_yaml
 from perflaw.types import TIME, Component
 from perflaw.types.specifications import MinedSpec, PathGroup, PathSpec, SpecFile

@@ -1,4 +1,4 @@
-"""What a continuous check sends to receivers of metrics."""
+"""What a continuous check tells, and what it sends to receivers of metrics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from perflaw.api.watching import RecordingJudge, SpecWatch
 from perflaw.check.spec_calls import SpecOptions
-from perflaw.cli.live_checking import LiveOutputs, _LiveCheck, check_running, watched_functions
+from perflaw.check.spec_watching import OpenViolations, watched_functions
+from perflaw.cli.live_checking import WatchRemarks, check_once, check_running
+from perflaw.cli.live_outputs import DurationExport, LiveOutputs, WatchMetrics
 from perflaw.errors import UsageError
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import total
@@ -19,22 +22,32 @@ from perflaw.types import Component, Metric, SpecVerdict
 from perflaw.types.specifications import MinedSpec, SpecFile
 from tests.check.spec_data import observed
 
+OUTPUTS = LiveOutputs(False, False, None, None)
+
 
 @pytest.fixture
-def check(tmp_path):
+def file():
     known = observed(1, functions=("db.load",))["db.load", "time"]
-    file = SpecFile((MinedSpec(mine(known, MiningOptions(), 0)),))
-    outputs = LiveOutputs(False, False, str(tmp_path / "m.prom"), str(tmp_path / "m.json"))
-    return _LiveCheck(file, SimpleNamespace(runs_folder=tmp_path / "runs"), None, SpecOptions(), outputs)
+    return SpecFile((MinedSpec(mine(known, MiningOptions(), 0)),))
 
 
-def test_durations_are_sums_since_the_check_began_that_contain_each_call_once(check, tmp_path):
+@pytest.fixture
+def watch(file, tmp_path):
+    """A watch whose rounds last ten seconds; a test gives it the rounds."""
+    judge = RecordingJudge(file, SimpleNamespace(runs_folder=tmp_path / "runs"), SpecOptions(), set)
+    one = SpecWatch(judge, None)
+    one.number = 1
+    one._begun -= 10.0
+    return one
+
+
+def test_durations_are_sums_since_the_check_began_that_contain_each_call_once(file, tmp_path):
     """Receivers take a sum that shrinks, or that begins later than before, for another program's."""
+    export = DurationExport(file, str(tmp_path / "m.json"))
     window = observed(2, runs=3, functions=("db.load",))
     told = []
     for runs in (["0001"], ["0002"], ["0003"]):  # the window holds all three rounds each time
-        check._add(window, runs)
-        check._send()
+        export.update(window, runs)
         metric = json.loads((tmp_path / "m.json").read_text())["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]
         points = metric["exponentialHistogram"]["dataPoints"]
         told.append((sum(int(one["count"]) for one in points), {one["startTimeUnixNano"] for one in points}))
@@ -46,10 +59,9 @@ def test_durations_are_sums_since_the_check_began_that_contain_each_call_once(ch
     assert len(set.union(*starts)) == 1
 
 
-def test_prometheus_has_nothing_to_say_about_the_metrics(check, tmp_path):
+def test_prometheus_has_nothing_to_say_about_the_metrics(tmp_path):
     """A sample whose name is not that of a type above it has no type."""
-    check.rounds = SimpleNamespace(budget=SimpleNamespace(share=0.02))
-    check._write_metrics([])
+    WatchMetrics({"db.load": False}, 1, 0.02, 1.0, 0).write(str(tmp_path / "m.prom"))
     text = (tmp_path / "m.prom").read_text()
     assert 'perflaw_spec_violated{function="db.load"} 0' in text
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
@@ -66,108 +78,131 @@ def test_prometheus_has_nothing_to_say_about_the_metrics(check, tmp_path):
         ([0.4] * 30, 0, 6),
     ],
 )
-def test_fresh_rounds_are_looked_at_as_long_as_they_speak_for_a_violation(check, monkeypatch, evidence, told, rounds):
+def test_fresh_rounds_are_looked_at_as_long_as_they_speak_for_a_violation(watch, monkeypatch, evidence, told, rounds):
     taken = []
-    check.rounds = SimpleNamespace(round=lambda levels: taken.append(levels) or ["run"], ends=lambda: False)
+    watch.rounds = SimpleNamespace(round=lambda levels: taken.append(levels) or ["run"], ends=lambda: False)
+    watch._begun -= 3600.0  # it looks once in an hour
 
-    def judged(runs, options, new=()):
+    def judged(runs, new=(), alpha=0.01):
         e = evidence[len(runs) - 1]
-        verdict = "violated" if e >= 1 / options.alpha else "holds"
+        verdict = "violated" if e >= 1 / alpha else "holds"
         component, metric = Component("db.load"), Metric("time", "ns")
         return [SpecVerdict(component, metric, "", verdict, 0.4, 0.3, 0.5, 0.01, border=5.0, e_value=e)]
 
-    monkeypatch.setattr(check, "_judge", judged)
-    suspected = judged(["run"] * 30, SpecOptions())
-    (check.experiment.runs_folder / "run").mkdir(parents=True)
-    assert check._confirm(suspected, SpecOptions(alpha=0.01)) == told
+    monkeypatch.setattr(watch.judge, "verdicts", judged)
+    suspected = judged(["run"] * 30)
+    folder = watch.judge.experiment.runs_folder / "run"
+    folder.mkdir(parents=True)
+    assert len(watch.confirm(suspected)[0]) == told
     assert len(taken) == rounds
-    assert (check.experiment.runs_folder / "run").exists() == bool(told)  # the evidence of what is told stays
+    assert folder.exists() == bool(told)  # the evidence of what is told stays
 
 
-def test_what_was_not_suspected_is_told_as_well_when_fresh_rounds_show_it(check, monkeypatch):
+def test_what_was_not_suspected_is_told_as_well_when_fresh_rounds_show_it(watch, monkeypatch):
     """Rounds that ask about one function, slow once for another reason, do not keep another one waiting."""
     taken = []
-    check.rounds = SimpleNamespace(round=lambda levels: taken.append(levels) or ["run"], ends=lambda: False)
+    watch.rounds = SimpleNamespace(round=lambda levels: taken.append(levels) or ["run"], ends=lambda: False)
     other, metric = Component("db.save"), Metric("time", "ns")
     suspected = [SpecVerdict(other, metric, "", "violated", 0.4, 0.3, 0.5, 0.01, border=5.0, e_value=1e6)]
     fresh = [
         SpecVerdict(other, metric, "", "holds", 0.0, -0.1, 0.1, 1.0, border=5.0, e_value=0.2),
         SpecVerdict(Component("db.load"), metric, "", "violated", 0.4, 0.3, 0.5, 1e-9, border=5.0, e_value=1e9),
     ]
-    monkeypatch.setattr(check, "_judge", lambda runs, options, new=(): fresh)
-    assert check._confirm(suspected, SpecOptions(alpha=0.01)) == 1
+    monkeypatch.setattr(watch.judge, "verdicts", lambda runs, new=(), alpha=None: fresh)
+    found, runs = watch.confirm(suspected)
+    assert [one.component.name for one in found] == ["db.load"]
+    assert runs == ["run"] * 3
     assert len(taken) == 3
 
 
-def test_functions_of_which_no_group_was_mined_often_enough_are_not_watched(check, tmp_path):
-    (mined,) = check.file.specs
+def test_functions_of_which_no_group_was_mined_often_enough_are_not_watched(file):
+    (mined,) = file.specs
     group = mined.spec.groups[0]
 
     def with_runs(*runs):
         groups = tuple(replace(group, id=f"g{place}", runs=number) for place, number in enumerate(runs))
-        return replace(check.file, specs=(replace(mined, spec=replace(mined.spec, groups=groups)),))
+        return replace(file, specs=(replace(mined, spec=replace(mined.spec, groups=groups)),))
 
     assert watched_functions(with_runs(1, 3)) == {"db.load"}
     assert watched_functions(with_runs(0)) == {"db.load"}  # as a person wrote it
     assert watched_functions(with_runs(1, 2)) == set()
 
 
-def test_what_has_nothing_to_watch_is_refused_before_anything_is_measured(monkeypatch, check):
-    (mined,) = check.file.specs
+def test_what_has_nothing_to_watch_is_refused_before_anything_is_measured(monkeypatch, file):
+    (mined,) = file.specs
     groups = tuple(replace(group, runs=1) for group in mined.spec.groups)
-    file = replace(check.file, specs=(replace(mined, spec=replace(mined.spec, groups=groups)),))
-    monkeypatch.setattr("perflaw.cli.live_checking.read_specs", lambda source: file)
+    unknown = replace(file, specs=(replace(mined, spec=replace(mined.spec, groups=groups)),))
+    monkeypatch.setattr("perflaw.cli.live_checking.read_specs", lambda source: unknown)
     with pytest.raises(UsageError, match="nothing to watch"):
-        check_running("live.yaml", "held", 0, SpecOptions(), (0.05, "throughput"), check.outputs, watch=True)
+        check_running("live.yaml", "held", 0, SpecOptions(), (0.05, "throughput"), OUTPUTS, watch=True)
 
 
-def test_it_says_once_which_slowdowns_it_tells(check, capsys):
-    (mined,) = check.file.specs
+def test_it_says_once_which_slowdowns_it_tells(watch, file, capsys):
+    (mined,) = file.specs
     group = replace(mined.spec.groups[0], id="g", runs=8, durations=(1e3, 2e3, 3e3, 4e3, 5e3), duration_spread=0.1)
-    check.file = replace(check.file, specs=(replace(mined, spec=replace(mined.spec, groups=(group,))),))
-    check._rounds = 1
+    watch.judge.file = replace(file, specs=(replace(mined, spec=replace(mined.spec, groups=(group,))),))
+    watch.rounds = SimpleNamespace(idle=set())
+    remarks = WatchRemarks(watch)
     component, metric = Component("db.load"), Metric("time", "ns")
     verdict = SpecVerdict(
         component, metric, "", "holds", 0.0, None, None, None, group="g", runs=1, calls=500, worth=400.0
     )
-    assert not check._note_power([replace(verdict, worth=0.0)], 10.0)
-    assert check._note_power([verdict], 10.0)
+    remarks.tell([replace(verdict, worth=0.0)])
+    assert not capsys.readouterr().err
+    remarks.tell([verdict])
     said = capsys.readouterr().err
     assert "told within 2 minutes from" in said
     assert "(median of 1 group; " in said
     assert "at 500 calls of a group in a round, every 10 s" in said
+    remarks.tell([verdict])
+    assert not capsys.readouterr().err
 
 
-def test_a_violation_is_told_once_until_its_own_groups_hold_again(check):
+def test_a_violation_is_told_once_until_its_own_groups_hold_again():
     """Other groups of the function hold all the time, so they do not say that it is over."""
     metric = Metric("time", "ns")
     slow, other = (
         SpecVerdict(Component("db.load"), metric, "", verdict, 0.4, 0.3, 0.5, 0.01, border=5.0, group=group)
         for verdict, group in (("violated", "g1"), ("holds", "g2"))
     )
-    check._violated = {"db.load": {"g1"}}
+    told = OpenViolations()
+    told.add([slow])
     for verdicts in ([slow, other], [other], []):
-        check._forget_holding(verdicts)
-        assert not check._is_news(slow)
-    check._forget_holding([replace(slow, verdict="holds"), replace(other, verdict="violated")])
-    assert check._is_news(slow)
+        told.close(verdicts)
+        assert not told.new([slow])
+    told.close([replace(slow, verdict="holds"), replace(other, verdict="violated")])
+    assert told.new([slow, other]) == [slow]
 
 
-def test_functions_of_which_no_call_was_recorded_are_told(check, capsys):
+def test_functions_of_which_no_call_was_recorded_are_told(watch, capsys):
     """As with the specification of another program, of which a silent watch would look as if all held."""
-    check.rounds = SimpleNamespace(callers={"db.load": None, "db.save": None, "db.wait": None}, idle={"db.wait"})
-    check._note_uncalled()
-    assert "no call of db.load, db.save began and ended in the first 6 rounds: is this" in capsys.readouterr().err
-    check._called = {"db.load"}
-    check._note_uncalled()
-    assert capsys.readouterr().err == "perflaw: no call of db.save began and ended in the first 6 rounds\n"
-    check._called = {"db.load", "db.save"}
-    check._note_uncalled()
+    watch.rounds = SimpleNamespace(callers={"db.load": None, "db.save": None, "db.wait": None}, idle={"db.wait"})
+    watch.number = 6
+
+    def told():
+        WatchRemarks(watch).tell([])
+        return capsys.readouterr().err.replace(IDLE, "")
+
+    assert "no call of db.load, db.save began and ended in the first 6 rounds: is this" in told()
+    watch.judge.called = {"db.load"}
+    assert told() == "perflaw: no call of db.save began and ended in the first 6 rounds\n"
+    watch.judge.called = {"db.load", "db.save"}
+    assert not told()
+
+
+IDLE = "perflaw: db.wait is not watched: it waits until somebody asks for something, who decides how long\n"
+
+
+def test_a_function_that_waits_until_somebody_asks_is_told_once(watch, capsys):
+    watch.rounds = SimpleNamespace(callers={}, idle={"db.wait"})
+    remarks = WatchRemarks(watch)
+    remarks.tell([])
+    assert capsys.readouterr().err == IDLE
+    remarks.tell([])
     assert not capsys.readouterr().err
 
 
-def test_rounds_without_any_call_judge_each_function_as_out_of_scope(check, capsys):
-    check.rounds = SimpleNamespace(round=lambda: [], idle=set())
-    assert check.once() == 0
+def test_rounds_without_any_call_judge_each_function_as_out_of_scope(watch, capsys):
+    assert check_once(watch.judge, SimpleNamespace(round=lambda: [], idle=set()), OUTPUTS) == 0
     text = capsys.readouterr().out
     assert "db.load: not in the new recordings: not called, or no longer there" in " ".join(text.split())

@@ -111,8 +111,9 @@ def command(
         spec_options = SpecOptions(alpha, tolerance, min_effect, absolute)
         if pid is not None:
             refuse_store(click.get_current_context(), "--attach")
-            from perflaw.cli.live_checking import LiveOutputs, check_running
+            from perflaw.cli.live_checking import check_running
             from perflaw.cli.live_mining import parse_share
+            from perflaw.cli.live_outputs import LiveOutputs
 
             live = LiveOutputs(as_json, every, metrics, otlp)
             account = parse_share(budget or "5%"), budget_of

@@ -9,6 +9,9 @@ import sys
 import pytest
 
 from perflaw.record import build
+from perflaw.record.compiled.hooks import HooksReader
+from perflaw.record.compiled.questions import FOLDER, Answerer
+from perflaw.record.compiled.selection import EVERYTHING
 from perflaw.record.manifest import Execution
 from perflaw.record.python import native_reader
 from perflaw.record.python.native_reader import NativeReader, is_running
@@ -355,3 +358,34 @@ def test_a_listing_has_every_name_and_nothing_where_nothing_changed(tmp_path):
     (tmp_path / "d").touch()
     assert "d" in listing.names()
     assert native_reader.Listing(tmp_path / "gone").names() == set()
+
+
+@pytest.mark.parametrize(("capacity", "longest_s"), [(1 << 17, 0.016), (1 << 13, 0.001)])
+def test_pauses_leave_most_of_the_smallest_ring_free(spool, library, capacity, longest_s):
+    folder = write_process(spool, os.getpid(), 1, ())
+    write_ring(folder / "0001.ring", calls(1), capacity)
+    reader = NativeReader(spool, 1, library)
+    for _ in range(10):
+        reader.step()
+    assert reader.pause_s == pytest.approx(longest_s, rel=0.02)
+
+
+def test_many_records_shorten_the_pause(spool, library):
+    folder = write_process(spool, os.getpid(), 1, ())
+    write_ring(folder / "0001.ring", calls(20_000), 1 << 17)
+    reader = NativeReader(spool, 1, library)
+    reader.pause_s = native_reader.MAX_PAUSE_S
+    taken = reader.step()
+    assert taken > native_reader.MUCH
+    assert reader.pause_s == native_reader.MAX_PAUSE_S / 2
+
+
+def test_a_question_shortens_the_pause(tmp_path, library):
+    reader = HooksReader(tmp_path, 1, library, Answerer(EVERYTHING))
+    reader.step()
+    assert reader.pause_s == 2 * reader.idle_s
+    (tmp_path / FOLDER / "0.ask").write_text("functions /none")
+    reader.pause_s = native_reader.MAX_PAUSE_S
+    reader.next_look = 0.0
+    reader.step()
+    assert reader.pause_s == 2 * reader.idle_s

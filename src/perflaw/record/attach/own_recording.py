@@ -29,17 +29,12 @@ from perflaw.record.python.tracers import TARGET_FOLDER, NativeTracer
 from perflaw.record.saving import Outcome, RunContext, save_recording
 from perflaw.record.settings import RecordSettings
 from perflaw.record.tracers import choose
-from perflaw.record.tree.core import RING_CAPACITY
 from perflaw.record.tree.records import TreeLimits
 from perflaw.record.tree.reservoir import scramble
 from perflaw.record.unfinished import RunClaim
 from perflaw.record.writer import Writer
 from perflaw.store.experiment import Experiment, discard
 
-MAX_PAUSE_S: Final = 0.016
-"""Longest pause between two turns of reading."""
-MUCH: Final = RING_CAPACITY // 8
-"""More new records than this in a turn shorten the pause, and much fewer lengthen it: a full ring stops the program."""
 SUITE_LIMITS: Final = TreeLimits(links=1 << 15, pairs=1 << 16, spans=1 << 17)
 """A quarter of what is kept between contexts. Each test is a context of its own, so a suite fills all that there is, and
 whoever runs tests waits until it is written."""
@@ -88,22 +83,15 @@ def _settings(program: RunningProgram, tracer: NativeTracer, given: Mapping[str,
 
 
 def _read(reader: NativeReader, pid: int, connection: socket.socket) -> int:
-    """Read records until the program has ended the recording, or ends; returns its CPU time meanwhile, ns.
-
-    The pause between two turns is as long as leaves most of the ring free: each turn costs the recorder some 0.1 ms.
-    """
-    poll, pause_s = select.poll(), reader.idle_s
+    """Read records until the program has ended the recording, or ends; returns its CPU time meanwhile, ns."""
+    poll = select.poll()
     poll.register(connection, select.POLLIN)
     before = now = cpu_ns_of(pid)
     program = next(iter(reader.processes.values()))
     while program.definitions.definitions.ended is None and not program.gone:
-        taken = reader.step()
+        reader.step()
         now = max(now, cpu_ns_of(pid))
-        if taken > MUCH:
-            pause_s = max(pause_s / 2, reader.idle_s)
-        elif taken < MUCH // 4:
-            pause_s = min(pause_s * 2, MAX_PAUSE_S)
-        if poll.poll(pause_s * 1000):  # the program says its status, or something in it closed all descriptors
+        if poll.poll(reader.pause_s * 1000):  # the program says its status, or something in it closed all descriptors
             poll.unregister(connection)
             program.definitions.update()
     return now - before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import subprocess
 import tempfile
@@ -312,11 +313,11 @@ def read_on(
 
     ``follow`` is called between two turns of reading, and says whether to go on.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
     before = now = cpu_ns_of(pid)
-    while not relay.received and (deadline is None or time.monotonic() < deadline) and is_running(pid):
+    while not relay.received and (left := deadline - time.monotonic()) > 0 and is_running(pid):
         if reader.step() < _FEW:
-            time.sleep(reader.idle_s)
+            time.sleep(min(reader.pause_s, left))
         now = max(now, cpu_ns_of(pid))
         if not follow():
             break

@@ -145,7 +145,8 @@ class HooksReader(NativeReader):
 
     def _look(self) -> None:
         """Answer the programs' questions, then look for new processes and rings."""
-        self.answerer.answer(self.spool, self.rights)  # first, because the program waits for the answer
+        if self.answerer.answer(self.spool, self.rights):  # first, because the program waits for the answer
+            self.pause_s = self.idle_s  # one question seldom comes alone
         super()._look()
 
     def finish(self, pid: int) -> Iterator[RecordedProcess]:

@@ -43,8 +43,9 @@ class Answerer:
         for text in (f"patches {module}", f"functions {module}")[: 1 + bool(self.globs)]:
             self._answer_to(text)
 
-    def answer(self, spool: Path, rights: Rights = OWN) -> None:
-        """Answer the questions that have come since the last call. ``rights``: those of the program's user."""
+    def answer(self, spool: Path, rights: Rights = OWN) -> int:
+        """Answer the questions that have come since the last call; their number. ``rights``: those of the program's user."""
+        questions: list[Path] = []
         with suppress(OSError):  # the program removed its spool, or a full disk: what waits for the answer gives up
             with rights:
                 questions = list((spool / FOLDER).glob("*.ask"))
@@ -58,6 +59,7 @@ class Answerer:
                     write_new(part, answer)
                     part.replace(question.with_suffix(""))
                     question.unlink()
+        return len(questions)
 
     def _may_know(self, text: str) -> bool:
         """Whether the user whose rights we have may read the file that a question is about, or runs it."""

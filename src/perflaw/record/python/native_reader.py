@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 
 LOOK_S: Final = 0.001
 """Interval at which new processes and rings are looked for."""
+MAX_PAUSE_S: Final = 0.016
+"""Longest pause between two turns of reading where all rings are large; a turn costs the recorder some 0.1 ms."""
+LARGE_RING: Final = 1 << 22
+"""Bytes of a large ring (native/*/threads.c)."""
+MUCH: Final = 2048
+"""More new records than this in a turn shorten the pause, and much fewer lengthen it: a full ring stops the program."""
 CLOCK_STEP_NS: Final = 2_000_000_000
 """A folder that changed no longer ago is read again: the clocks of file systems have steps, some of them of a second."""
 CHECK_S: Final = 0.05
@@ -51,6 +57,8 @@ class ProcessSpool:
         self.definitions, self.listing = DefinitionsReader(folder / "definitions"), Listing(folder)
         self.core: Core | None = None
         self.rings: set[str] = set()
+        self.smallest_ring = LARGE_RING
+        """Bytes of its smallest ring."""
         self.lines: LineCounts | None = None
         self.gone = False
         """Whether nothing can arrive any more and everything has been read."""
@@ -71,6 +79,8 @@ class ProcessSpool:
                         self.listing.forget()
                         continue
                 self.rings.add(name)
+                with suppress(OSError):  # the program removed it
+                    self.smallest_ring = min(self.smallest_ring, (self.folder / name).stat().st_size)
 
     def step(self) -> int:
         """Read records. One that waits for an unknown entry may find it in a new ring."""
@@ -147,6 +157,8 @@ class NativeReader:
         self.processes: dict[str, ProcessSpool] = {}
         self.listing = Listing(spool)
         self.next_look = self.next_check = 0.0
+        self.pause_s = LOOK_S
+        """How long to wait until the next turn: as long as leaves most of every ring free."""
 
     def step(self) -> int:
         """Read what has arrived; returns the number of records."""
@@ -155,7 +167,18 @@ class NativeReader:
             self._look()
             self.next_look = now + LOOK_S
         with self.rights:
-            return self._take(now)
+            taken = self._take(now)
+        self._set_pause(taken)
+        return taken
+
+    def _set_pause(self, taken: int) -> None:
+        """Set the pause after a turn that read so many records."""
+        if taken > MUCH:
+            self.pause_s /= 2
+        elif taken < MUCH // 4:
+            self.pause_s *= 2
+        smallest = min((one.smallest_ring for one in self.processes.values() if not one.gone), default=LARGE_RING)
+        self.pause_s = max(min(self.pause_s, MAX_PAUSE_S * smallest / LARGE_RING), self.idle_s)
 
     def _take(self, now: float) -> int:
         """Read from what is known; returns the number of records."""

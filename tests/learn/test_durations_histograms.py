@@ -1,12 +1,24 @@
 """Exponential histograms: nothing is lost in merging, in whatever order, and shares and quantiles never go back."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from perflaw.errors import DataError
-from perflaw.learn.paths.durations import cdf, clusters, downscaled, edges, histogram_of, merged, quantile, total
+from perflaw.learn.paths.durations import (
+    MAX_HALVINGS,
+    cdf,
+    clusters,
+    downscaled,
+    edges,
+    histogram_of,
+    merged,
+    quantile,
+    total,
+)
 from perflaw.types import Histogram
 from perflaw.types.specifications import MOST_BUCKETS
 
@@ -69,6 +81,16 @@ def test_downscaling_and_merging_commute(a, b, by):
     scale = whole.scale - by
     assert same(downscaled(whole, scale), merged([downscaled(a, scale), downscaled(b, scale)]))
     assert total(downscaled(a, a.scale - by)) == total(a)
+
+
+@given(HISTOGRAMS, st.integers(0, 70))
+def test_a_coarser_bucket_has_the_calls_of_all_that_it_consists_of(h, by):
+    calls = Counter()
+    for place, count in enumerate(h.counts.tolist(), h.offset):
+        calls[place >> min(by, MAX_HALVINGS)] += count
+    coarse = downscaled(h, h.scale - by)
+    assert dict(enumerate(coarse.counts.tolist(), coarse.offset)) == calls
+    assert (coarse.scale, coarse.zeros, coarse.counts.dtype) == (h.scale - by, h.zeros, np.int64)
 
 
 @given(HISTOGRAMS, st.lists(st.floats(0, 1.7e308), max_size=12), st.lists(st.floats(0, 1), max_size=12))

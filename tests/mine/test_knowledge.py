@@ -8,6 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from perflaw.learn.paths.borders import PERTURBED
+from perflaw.learn.paths.mine import mine
+from perflaw.learn.paths.stable import stable_borders
 from perflaw.mine.knowledge import Knowledge
 from perflaw.mine.messages import Measurement, ProbeCost
 from perflaw.types import Observed, Platform
@@ -342,3 +345,30 @@ def test_a_function_that_is_not_called_any_more_is_settled():
             Measurement(decision.request.number, decision.request.kind, program.now, program.now + 1), decision.request
         )
     assert all(one.settled for one in knowledge.functions.values())
+
+
+class LearningAll(Knowledge):
+    """Knowledge that learns in full where parts suffice for the decision."""
+
+    def _mined(self, several, now_ns):
+        return super()._mined(several, now_ns or several[-1].observations[-1].end_ns)
+
+    def _is_distorted(self, observed):
+        spec = mine(observed, self.options, None)
+        return not spec.points and any(note.startswith(PERTURBED) for note in spec.notes)
+
+    def _shows_other_borders(self, known, observed):
+        newest = stable_borders(observed, self.options)
+        return known.stable and newest.stable and len(newest.borders) != len(known.borders)
+
+
+@pytest.mark.parametrize("distorting", [(), ("app.slow",)])
+def test_what_is_not_learnt_in_full_changes_no_decision(distorting):
+    def run(knowledge):
+        program = MadeUp()
+        program.distorting = distorting
+        news = learn(program, knowledge, 20)
+        program.third, program.now = True, program.now + 3600 * SECOND
+        return [*news, *learn(program, knowledge, 12)], program.asked, knowledge.specs(program.now)
+
+    assert run(Knowledge()) == run(LearningAll())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from perflaw.learn.paths import MiningOptions
-from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT, without_perturbed
+from perflaw.learn.paths.borders import PERTURBED, TOO_SHORT, pool_observations, without_perturbed
 from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.edges import holds
 from perflaw.learn.paths.mine import mine
@@ -310,7 +310,7 @@ class Knowledge:
         observed = replace(observed, share=self.share(name))
         callers = self._recorded_callers(function)
         observed = by_callers(observed, frozenset(callers)) if callers else without_callers(observed)
-        if function.is_new_level and function.observed and self._is_distorted(observed, measurement):
+        if function.is_new_level and function.observed and self._is_distorted(observed):
             if together:
                 return self._measure_alone(function)
             # What samples took for its callers is called by it: stale words on a stack look like callers.
@@ -325,7 +325,7 @@ class Knowledge:
             function.observed, function.runs = [], []
             function.is_new_level = False
         if not function.settled:
-            spec = self._mined([*function.observed, observed], measurement.end_ns)
+            spec = self._mined([*function.observed, observed], None)  # how useful more is, ``utility`` says
             if together and any(note.startswith(PERTURBED) for note in spec.notes):
                 return self._measure_alone(function)
             function.spec = spec
@@ -341,8 +341,7 @@ class Knowledge:
         function.own_calls = _calls(observed) / seconds
         news = []
         if function.settled:
-            newest = stable_borders(observed, self.options)
-            differs = bool(before and before.stable and newest.stable and len(newest.borders) != len(before.borders))
+            differs = bool(before and self._shows_other_borders(before, observed))
             differs |= bool(
                 before and has_changed(function.observed[: -1 - function.differing], before.borders, observed)
             )
@@ -368,15 +367,22 @@ class Knowledge:
         function.rounds -= 1
         return [f"{function.name}: measuring others within it distorts it; it is measured again alone"]
 
-    def _mined(self, several: Sequence[Observed], now_ns: int) -> PathSpec:
+    def _mined(self, several: Sequence[Observed], now_ns: int | None) -> PathSpec:
         """The specification from several measurements, between which samples may have found further callers."""
         observed = with_like_callers(merge_observed(list(several)), self.options)
         return mine(observed, self.options, now_ns)
 
-    def _is_distorted(self, observed: Observed, measurement: Measurement) -> bool:
+    def _is_distorted(self, observed: Observed) -> bool:
         """Whether calls that were recorded within a function distort all that was observed of it."""
-        spec = mine(observed, self.options, measurement.end_ns)
-        return not spec.points and any(note.startswith(PERTURBED) for note in spec.notes)
+        usable = without_perturbed(observed, self.options)
+        return not _calls(usable) and any(note.startswith(PERTURBED) for note in usable.notes)
+
+    def _shows_other_borders(self, known: PathSpec, observed: Observed) -> bool:
+        """Whether a measurement on its own shows another number of stable borders. Those of one observation are not stable."""
+        if not known.stable or len(pool_observations(observed, self.options.fewest)) < 2:
+            return False
+        newest = stable_borders(observed, self.options)
+        return newest.stable and len(newest.borders) != len(known.borders)
 
     def _is_complete(self, function: KnownFunction) -> bool:
         """Whether further measurements on this level say nothing new."""

@@ -64,10 +64,8 @@ def merged(histograms: Sequence[Histogram], most: int = MOST_BUCKETS) -> Histogr
     low, high = low >> shift, high >> shift
     counts = np.zeros(high - low + 1, np.int64)
     for h in same_scale:
-        if shift:
-            np.add.at(counts, ((h.offset + np.arange(h.counts.size)) >> shift) - low, h.counts)
-        else:
-            counts[h.offset - low : h.offset - low + h.counts.size] += h.counts
+        coarse = downscaled(h, scale - shift)
+        counts[coarse.offset - low : coarse.offset - low + coarse.counts.size] += coarse.counts
     return Histogram(scale - shift, low, counts, zeros)
 
 
@@ -91,10 +89,10 @@ def downscaled(h: Histogram, scale: int) -> Histogram:
         raise DataError(what, "its buckets are as fine as they were counted", f"use a scale of at most {h.scale}")
     if shift == 0 or h.counts.size == 0:
         return Histogram(scale, h.offset if h.counts.size else 0, h.counts, h.zeros)
-    places = (h.offset + np.arange(h.counts.size)) >> min(shift, MAX_HALVINGS)
-    counts = np.zeros(int(places[-1] - places[0]) + 1, np.int64)
-    np.add.at(counts, places - places[0], h.counts)
-    return Histogram(scale, int(places[0]), counts, h.zeros)
+    shift = min(shift, MAX_HALVINGS)
+    # The first bucket of each coarser one: the first of all, and from there on every 2^shift-th place.
+    starts = np.r_[0, np.arange((-h.offset - 1) % (1 << shift) + 1, h.counts.size, 1 << shift)]
+    return Histogram(scale, h.offset >> shift, np.add.reduceat(h.counts, starts, dtype=np.int64), h.zeros)
 
 
 def edges(h: Histogram) -> Array:

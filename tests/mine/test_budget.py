@@ -8,11 +8,12 @@ import threading
 import time
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from perflaw.cli.live_mining import spent_words
 from perflaw.mine import budget as module
-from perflaw.mine.budget import LEAST_PAUSE_S, LEAST_SAMPLING, Budget, WorkCounters
+from perflaw.mine.budget import LEAST_PAUSE_S, LEAST_SAMPLING, Budget, WorkCounters, _middle_mean
 from perflaw.mine.knowledge import Decision, KnownFunction
 from perflaw.mine.messages import Measurement, ProbeCost, Request
 
@@ -117,6 +118,19 @@ def test_pairs_that_differ_much_are_drawn_to_what_is_presumed(clock):
         spent = pair(budget, clock, (0.4, 4.0)[number % 2], calls=1000)
     assert budget.paired() > 0.3 or budget.paired() < 0.1
     assert spent == pytest.approx(1e9 * 0.2 / 1.2, rel=0.25)
+
+
+@pytest.mark.parametrize("pairs", [5, 10, 24])
+def test_the_error_of_pairs_is_what_they_differ_by_from_one_time_to_another(pairs):
+    """Of values with and without outliers, whose mean is 0: 68 % of the means are within their error, as of a normal one."""
+    rng = np.random.default_rng(pairs)
+    within = [
+        abs(mean) < error
+        for values in (rng.normal(size=(1000, pairs)), rng.standard_t(3, size=(1000, pairs)))
+        for row in values
+        for mean, error in [_middle_mean(list(zip(row, rng.integers(50, 150, pairs).tolist(), strict=True)))]
+    ]
+    assert 0.64 < np.mean(within) < 0.76
 
 
 def test_pairs_in_which_the_program_had_hardly_anything_to_do_say_nothing_of_the_others(clock):

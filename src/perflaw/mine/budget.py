@@ -24,6 +24,7 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final, Literal
 
@@ -99,24 +100,29 @@ def work_counters(pid: int) -> WorkCounters:
 
 
 def _middle_mean(pairs: list[tuple[float, int]]) -> tuple[float, float]:
-    """Mean of values that count by their weights, and its standard error.
+    """Trimmed mean of values that count by their weights, and its standard error.
 
-    The fifth of the weight at either end is left out, because neighbours on the machine disturb some pairs. As many values
-    of equal weight as these are worth decide the error (Kish 1965, §11.2).
+    The fifth of the weight at either end is left out, because neighbours on the machine disturb some pairs. The error is that
+    of a trimmed mean, for which the values that are left out count as the outermost that are not (Tukey & McLaughlin 1963):
+    the spread of the middle alone would make it half as large. As many values of equal weight as these are worth decide it
+    (Kish 1965, §11.2).
 
     >>> round(_middle_mean([(0.1, 1), (0.2, 1), (0.3, 1), (0.2, 1), (9.0, 1)])[0], 4)
     0.2333
     """
-    kept, outside = sorted(pairs), sum(weight for _, weight in pairs) / 5
-    for end in (0, -1):
-        left = outside
-        while len(kept) > 1 and kept[end][1] <= left:
-            left -= kept.pop(end)[1]
-    whole = sum(weight for _, weight in kept)
-    mean = sum(value * weight for value, weight in kept) / whole
-    variance = sum(weight * (value - mean) ** 2 for value, weight in kept) / whole
-    worth = whole**2 / sum(weight**2 for _, weight in kept)
-    return mean, math.sqrt(variance / (worth - 1)) if worth > 1 + 1e-9 else math.inf
+    ordered = sorted(pairs)
+    whole = sum(weight for _, weight in ordered)
+    # The weight of each value that is within the middle three fifths.
+    ends = [0, *accumulate(weight for _, weight in ordered)]
+    low, high = whole / 5, whole * 4 / 5
+    inside = [max(min(end, high) - max(begin, low), 0.0) for begin, end in pairwise(ends)]
+    mean = sum(value * weight for (value, _), weight in zip(ordered, inside, strict=True)) / (high - low)
+    used = [value for (value, _), weight in zip(ordered, inside, strict=True) if weight]
+    drawn = [(min(max(value, used[0]), used[-1]), weight) for value, weight in ordered]
+    centre = sum(value * weight for value, weight in drawn) / whole
+    variance = sum(weight * (value - centre) ** 2 for value, weight in drawn) / whole
+    worth = whole**2 / sum(weight**2 for _, weight in ordered)
+    return mean, math.sqrt(variance / (worth - 1)) * whole / (high - low) if worth > 1 + 1e-9 else math.inf
 
 
 def own_cpu_ns() -> int:

@@ -19,6 +19,7 @@ from perflaw.learn.paths.mine import mine
 from perflaw.learn.paths.selection import with_like_callers
 from perflaw.mine.fleet.apart import apart, import_ahead
 from perflaw.mine.fleet.database import DatabaseLost
+from perflaw.mine.fleet.heap import give_back
 from perflaw.mine.fleet.ledger import Function, Ledger, Service, StubState
 from perflaw.mine.fleet.plan import Wanted, plan
 from perflaw.mine.messages import Measurement, merge_observed
@@ -189,6 +190,8 @@ class Analyst:
                 for service in due:
                     self._planned[service.name] = began
                     self._plan(ledger, service)
+                if due:
+                    give_back()  # what messages took that came meanwhile
             except PerflawError as error:
                 self._say(f"analysis: {error}")
                 self._waiting.wait(2.0)

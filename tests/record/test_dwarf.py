@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from perflaw.record.compiled.dwarf import functions_at
 from perflaw.record.compiled.elf import identify, open_elf
@@ -99,3 +101,17 @@ def test_a_file_that_is_built_again_at_its_place_is_another_one(tmp_path: Path) 
     assert all(found)
     assert identify(tmp_path / "app.c") is None
     assert identify(tmp_path / "none") is None
+
+
+@pytest.mark.parametrize("path", [sys.executable, "/lib/x86_64-linux-gnu/libc.so.6"])
+def test_files_are_read_as_pyelftools_reads_them(path):
+    path = Path(path)
+    with open_elf(path) as elf, path.open("rb") as stream:
+        plain = ELFFile(stream)
+        linked = plain.get_section_by_name(".dynsym")
+        assert elf.linked_names == {symbol.name for symbol in linked.iter_symbols()}
+        headers = [(one.name, dict(one.header)) for one in plain.iter_sections()]
+        assert [(one.name, dict(one.header)) for one in elf.file.iter_sections()] == headers
+        assert [dict(one.header) for one in elf.file.iter_segments()] == [
+            dict(one.header) for one in plain.iter_segments()
+        ]

@@ -66,7 +66,7 @@ class AttachedProcess:
             # Decoding its code may take a minute when it is met first, which is no part of any measurement.
             executable = self.native.executable
             with progress(f"reading the code of {executable.name}"):
-                injecting_tracer(executable, EVERYTHING).answerer.prepare(executable)
+                injecting_tracer(executable, EVERYTHING).answerer.decode(executable)
         else:
             self.program = running_program(pid)
             self.python = prepare(self.program, RecordSettings(), tell)

@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -114,11 +114,12 @@ class Elf:
         from elftools.elf.sections import SymbolTableSection
 
         section = self.file.get_section_by_name(".dynsym")
-        return (
-            frozenset(symbol.name for symbol in section.iter_symbols())
-            if isinstance(section, SymbolTableSection)
-            else frozenset()
-        )
+        if not isinstance(section, SymbolTableSection):
+            return frozenset()
+        if self.file.elfclass != 64:
+            return frozenset(symbol.name for symbol in section.iter_symbols())
+        names = self.file.get_section(section["sh_link"]).data()
+        return frozenset(_name_at(names, at) for at in np.frombuffer(section.data(), _SYMBOL)["name"].tolist())
 
     @property
     def has_symbols(self) -> bool:
@@ -160,25 +161,57 @@ class Elf:
                 rows = np.frombuffer(table.data(), _SYMBOL)
                 rows = rows[(rows["info"] & 15 == kind) & (rows["address"] != 0)]
                 for at, address, size in zip(*(rows[of].tolist() for of in ("name", "address", "size")), strict=True):
-                    symbol = names[at : names.index(b"\0", at)].decode(errors="replace")
-                    yield FunctionSymbol(address, size, symbol)
+                    yield FunctionSymbol(address, size, _name_at(names, at))
 
     def dwarf(self) -> DWARFInfo | None:
         """Its debug information; None if it has none."""
         return self.file.get_dwarf_info() if self.file.has_dwarf_info() else None
 
 
+def _name_at(names: bytes, at: int) -> str:
+    """The name that begins at a place of a table of names."""
+    return names[at : names.index(b"\0", at)].decode(errors="replace")
+
+
+@cache
+def _elf_reader() -> type[ELFFile]:
+    """The reader of pyelftools, which makes each section once.
+
+    It makes all sections again for each look at a segment, and reads the loader's hash table of symbols for each of them.
+    """
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section
+
+    class ElfReader(ELFFile):
+        def __init__(self, stream: IO[bytes]) -> None:
+            self._made: dict[int, Section] = {}
+            super().__init__(stream)
+
+        def get_section(self, n: int, type: Any = None) -> Section:  # noqa: A002 (as pyelftools has it)
+            if type is not None:
+                return super().get_section(n, type)
+            if n not in self._made:
+                self._made[n] = super().get_section(n)
+            return self._made[n]
+
+        def _make_section(self, section_header: Any) -> Section:
+            if section_header["sh_type"] == "SHT_GNU_HASH":
+                return Section(section_header, self._get_section_name(section_header), self)
+            return super()._make_section(section_header)
+
+    return ElfReader
+
+
 @contextmanager
 def open_elf(path: Path) -> Iterator[Elf | None]:
     """The file at ``path`` while entered; None if it cannot be read, is no ELF file, or its sections reach beyond its end."""
     from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
 
     elf = None
     with ExitStack() as stack:
         with suppress(OSError, ELFError, ValueError):  # ValueError: a place beyond the largest file
             if path.is_file():  # a pipe would be waited for
-                file = ELFFile(stack.enter_context(path.open("rb")))
+                file = _elf_reader()(stack.enter_context(path.open("rb")))
                 if _is_whole(file, path.stat().st_size):
                     elf = Elf(path, file)
         yield elf

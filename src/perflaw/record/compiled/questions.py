@@ -43,6 +43,12 @@ class Answerer:
         for text in (f"patches {module}", f"functions {module}")[: 1 + bool(self.globs)]:
             self._answer_to(text)
 
+    def decode(self, program: Path) -> None:
+        """Work out what is the same whichever functions of the program are chosen, so that ``prepare`` takes a moment."""
+        if self.injection:
+            self.injection.table(program.resolve())
+            prepare_registers(program.resolve(), ())
+
     def answer(self, spool: Path, rights: Rights = OWN) -> int:
         """Answer the questions that have come since the last call; their number. ``rights``: those of the program's user."""
         questions: list[Path] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 from perflaw.api.reading import find_component, read_recordings
 from perflaw.errors import StoreError, UsageError
 from perflaw.notices import progress
-from perflaw.parts import are_here, in_parts, step_of
+from perflaw.parts import are_here, in_parts, step_of, untold
 from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 
 if TYPE_CHECKING:
+    from perflaw.api.kept_specs import KeptSpecs
     from perflaw.check.spec_calls import SpecOptions
     from perflaw.learn.paths import MiningOptions
+    from perflaw.learn.paths.stable import Span
     from perflaw.store.experiment import Recording
     from perflaw.types import Observed, PathSpec, SpecVerdict
 
@@ -74,14 +77,27 @@ class MinedSpecs:
 def mine_specs(request: MiningRequest) -> MinedSpecs:
     """Specifications of all chosen functions, the most expensive function first."""
     recordings, everything = _read(request)
-    observed = _with_like_callers(everything, request.options)
-    mined = specs_of_observed(observed, request.options, request.now_ns)
+    kept = _kept(request, everything)
+    observed = _with_like_callers(everything, request.options, kept)
+    mined = specs_of_observed(observed, request.options, request.now_ns, kept)
+    kept.keep()
     return replace(mined, file=replace(mined.file, runs=_spec_runs(recordings)), recordings=tuple(recordings))
+
+
+def known_specs(request: MiningRequest) -> list[PathSpec]:
+    """What :func:`mine_specs` gives, without where the durations of groups lie in single runs."""
+    _, everything = _read(request)
+    kept = _kept(request, everything)
+    observed = _with_like_callers(everything, request.options, kept)
+    specs = [spec for spec, _ in _mine_all(observed, request.options, request.now_ns, kept, untold)]
+    kept.keep()
+    return specs
 
 
 def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
     """Specifications of each file, or mined from each run of the experiment, merged one after the other."""
     from perflaw.check.spec_location import locate
+    from perflaw.learn.paths.mine import mine
     from perflaw.learn.paths.selection import with_like_callers
 
     recordings: list[Recording] = []
@@ -101,7 +117,8 @@ def merge_specs(request: MiningRequest, files: Sequence[str]) -> MinedSpecs:
                 replace(each, observations=tuple(item for item in each.observations if item.run == run))
                 for each in observed
             ]
-            if specs := [_mine(each, request.options, request.now_ns) for each in of_run if each.observations]:
+            mined = [(each, mine(each, request.options, request.now_ns)) for each in of_run if each.observations]
+            if specs := [_with_evidence(spec, each) for each, spec in mined]:
                 models.append((run, SpecFile(_rank(specs), _spec_runs([recording]))))
     if len(models) < 2:
         raise UsageError("--merge needs two runs", "there is only one", "perflaw record --collect paths -- …")
@@ -137,29 +154,58 @@ def read_specs(path: str) -> SpecFile:
     return parse_specs(text, path)
 
 
-def specs_of_observed(observed: Sequence[Observed], options: MiningOptions, now_ns: int) -> MinedSpecs:
-    """Specifications of functions from what was observed of them, the most expensive function first."""
+def specs_of_observed(
+    observed: Sequence[Observed], options: MiningOptions, now_ns: int, kept: KeptSpecs | None = None
+) -> MinedSpecs:
+    """Specifications of functions from what was observed of them, the most expensive function first.
+
+    Those that are ``kept`` are not mined again, and the others are added there.
+    """
     from perflaw.check.spec_location import locate
-    from perflaw.learn.paths.mine import effort
 
-    efforts = [effort(each) for each in observed]
-    whole = sum(efforts) or 1.0
     with progress(f"mining {len(observed)} functions") as show:
-        done = 0
-
-        def tell(number: int) -> None:
-            show(MINED * sum(efforts[:number]) / whole)
-
-        def tell_next() -> None:
-            nonlocal done
-            done += 1
-            tell(done)
-
-        within = tell_next if are_here() else None  # other processes have no progress bar
-        mine_each = partial(_mine_each, options=options, now_ns=now_ns, tell=within)
-        mined = in_parts(mine_each, observed, PART, tell)
-        specs = locate(mined, observed, step_of(show, MINED, 1.0))
+        mined = _mine_all(observed, options, now_ns, kept, step_of(show, 0.0, MINED))
+        with_evidence = [_with_evidence(spec, each) for spec, each in mined]
+        specs = locate(with_evidence, observed, step_of(show, MINED, 1.0))
     return MinedSpecs(SpecFile(_rank(specs, observed)), observed=tuple(observed))
+
+
+def _mine_all(
+    observed: Sequence[Observed],
+    options: MiningOptions,
+    now_ns: int,
+    kept: KeptSpecs | None,
+    show: Callable[[float], None],
+) -> list[tuple[PathSpec, Observed]]:
+    """Specifications of functions in their order, each with what was observed; ``show`` is told the part that is done."""
+    from perflaw.learn.paths.mine import effort
+    from perflaw.learn.paths.stable import utility_after
+
+    unknown = [each for each in observed if kept is None or each.component not in kept]
+    efforts = [effort(each) for each in unknown]
+    whole, done = sum(efforts) or 1.0, 0
+
+    def tell(number: int) -> None:
+        show(sum(efforts[:number]) / whole)
+
+    def tell_next() -> None:
+        nonlocal done
+        done += 1
+        tell(done)
+
+    within = tell_next if are_here() else None  # other processes have no progress bar
+    with kept.mining() if kept else nullcontext():
+        mined = in_parts(partial(_mine_each, options=options, tell=within), unknown, PART, tell)
+    found = {spec.component: (spec, span) for spec, span in mined}
+    if kept:
+        for spec, span in mined:
+            kept.add(spec, span)
+        found = {each.component: (kept[each.component].spec, kept[each.component].span) for each in observed}
+    specs = []
+    for each in observed:
+        spec, span = found[each.component]
+        specs.append((replace(spec, share=each.share, utility=utility_after(span, now_ns)), each))
+    return specs
 
 
 def judge_recordings(
@@ -204,38 +250,59 @@ def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:
     return recordings, [known[name] for name in chosen]
 
 
-def _with_like_callers(observed: Sequence[Observed], options: MiningOptions) -> list[Observed]:
-    """What was observed with callers that compare, which takes a model for each selection of callers."""
-    from perflaw.learn.paths.mine import effort
-    from perflaw.learn.paths.selection import with_like_callers
+def _kept(request: MiningRequest, observed: Sequence[Observed]) -> KeptSpecs:
+    """What is kept of functions that were mined before."""
+    from perflaw.api.kept_specs import KeptSpecs
+    from perflaw.store.experiment import open_experiment
 
+    place = open_experiment(request.experiment).folder.resolve()
+    return KeptSpecs((str(place), request.metric, request.runs, request.names, request.options), observed)
+
+
+def _with_like_callers(
+    observed: Sequence[Observed], options: MiningOptions, kept: KeptSpecs | None = None
+) -> list[Observed]:
+    """What was observed with callers that compare, which takes a model for each selection of callers.
+
+    What is ``kept`` of a function says which callers these are; of others it is added there.
+    """
+    from perflaw.learn.paths.mine import effort
+    from perflaw.learn.paths.selection import of_pool, selections_that_compare
+
+    is_known = [kept is not None and each.component in kept for each in observed]
     selections = [len({one.selected for one in each.observations}) for each in observed]
-    efforts = [effort(each) * number if number > 1 else 0.0 for each, number in zip(observed, selections, strict=True)]
+    efforts = [
+        effort(each) * number if number > 1 and not known else 0.0
+        for each, number, known in zip(observed, selections, is_known, strict=True)
+    ]
     done, whole, found = 0.0, sum(efforts) or 1.0, []
     with progress(f"comparing the callers that were recorded with {len(observed)} functions") as show:
-        for each, part in zip(observed, efforts, strict=True):
-            found.append(with_like_callers(each, options))
+        for each, part, known in zip(observed, efforts, is_known, strict=True):
+            if kept and known:
+                pool = kept[each.component].pool
+            else:
+                with kept.mining() if kept else nullcontext():
+                    pool = selections_that_compare(each, options)
+                if kept:
+                    kept.add_pool(each.component, pool)
+            found.append(of_pool(each, pool))
             done += part
             show(done / whole)
     return found
 
 
 def _mine_each(
-    observed: Sequence[Observed], options: MiningOptions, now_ns: int, tell: Callable[[], None] | None = None
-) -> list[MinedSpec]:
-    """Specifications of some functions; ``tell`` is called after each."""
+    observed: Sequence[Observed], options: MiningOptions, tell: Callable[[], None] | None = None
+) -> list[tuple[PathSpec, Span | None]]:
+    """Specifications of some functions, and of which time their utility is to be told; ``tell`` is called after each."""
+    from perflaw.learn.paths.mine import mine_with_span
+
     specs = []
     for each in observed:
-        specs.append(_mine(each, options, now_ns))
+        specs.append(mine_with_span(each, options))
         if tell:
             tell()
     return specs
-
-
-def _mine(observed: Observed, options: MiningOptions, now_ns: int) -> MinedSpec:
-    from perflaw.learn.paths.mine import mine
-
-    return _with_evidence(mine(observed, options, now_ns), observed)
 
 
 def _with_evidence(spec: PathSpec, observed: Observed) -> MinedSpec:

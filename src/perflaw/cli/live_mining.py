@@ -170,16 +170,15 @@ def spent_words(account: Budget) -> str:
 
 def _known(experiment: Experiment) -> list[PathSpec]:
     """What the experiment's recordings say already, which tells what to measure first."""
-    from perflaw.api.mining import MiningRequest, mine_specs
+    from perflaw.api.mining import MiningRequest, known_specs
     from perflaw.learn.paths import MiningOptions
 
     if not experiment.ids():
         return []
     try:
-        mined = mine_specs(MiningRequest(experiment.name, "time", (), (), MiningOptions(), time.time_ns()))
+        return known_specs(MiningRequest(experiment.name, "time", (), (), MiningOptions(), time.time_ns()))
     except PerflawError:  # its recordings have no call paths, or cannot be read: others can be made nevertheless
         return []
-    return [one.spec for one in mined.file.specs]
 
 
 @contextmanager

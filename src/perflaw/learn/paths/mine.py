@@ -24,7 +24,7 @@ from perflaw.learn.paths.edges import (
     soft_columns,
 )
 from perflaw.learn.paths.grouping import Ints, PathCounts, count_calls, group_paths, paper_groups, table_rows
-from perflaw.learn.paths.stable import stable_borders, utility
+from perflaw.learn.paths.stable import Span, StableBorders, matching_span, stable_borders, utility
 from perflaw.types import Observed, PathGroup, PathSpec
 from perflaw.types.specifications import Edge, Standing, Term
 
@@ -49,6 +49,18 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int | None) -> Path
 
     If there are too few calls, or if recording lengthened the durations, there are no borders, and notes say why.
     """
+    spec, usable, stable = _specification(observed, options)
+    return spec if now_ns is None else replace(spec, utility=utility(usable, stable, now_ns, options))
+
+
+def mine_with_span(observed: Observed, options: MiningOptions) -> tuple[PathSpec, Span | None]:
+    """The specification of one function, and of which time its utility is to be told: see :func:`utility_after`."""
+    spec, usable, stable = _specification(observed, options)
+    return spec, matching_span(usable, stable, options)
+
+
+def _specification(observed: Observed, options: MiningOptions) -> tuple[PathSpec, Observed, StableBorders]:
+    """The specification, whose utility is 1, of observations that recording did not lengthen, and their borders."""
     usable = without_perturbed(observed, options)
     stable = stable_borders(usable, options)
     data = count_calls(usable, stable)
@@ -58,7 +70,7 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int | None) -> Path
             notes = ("one call path: durations of several kinds, that the way to the function does not explain",)
         else:
             notes = ("no callers on its call path: what explains durations of several kinds is not known",)
-    return PathSpec(
+    spec = PathSpec(
         component=observed.component,
         metric=observed.metric,
         unit=observed.unit,
@@ -71,7 +83,7 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int | None) -> Path
         stable=stable.stable,
         observations=stable.observations,
         points=stable.points,
-        utility=1.0 if now_ns is None else utility(usable, stable, now_ns, options),
+        utility=1.0,
         platforms=observed.platforms,
         platform_borders=stable.platform_borders,
         platform_counts=data.by_platform(),
@@ -80,6 +92,7 @@ def mine(observed: Observed, options: MiningOptions, now_ns: int | None) -> Path
         notes=(*usable.notes, *stable.notes, *notes),
         selected=tuple(sorted({one.selected for one in usable.observations} - {""})),
     )
+    return spec, usable, stable
 
 
 def group_and_explain(

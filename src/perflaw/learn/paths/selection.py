@@ -122,30 +122,42 @@ def best_pool(
 
 def with_like_callers(observed: Observed, options: MiningOptions) -> Observed:
     """What was observed with callers that compare; a note says where calls that were recorded with too few are left out."""
+    return of_pool(observed, selections_that_compare(observed, options))
+
+
+def selections_that_compare(observed: Observed, options: MiningOptions) -> Pool[str] | None:
+    """The selections of recorded callers that make the best model together; None if there is but one."""
     if len({one.selected for one in observed.observations}) < 2:
-        return observed
+        return None
     used = {
         selected: {place for one in observed.observations if one.selected == selected for place in one.paths}
         for selected in dict.fromkeys(one.selected for one in observed.observations)
     }
-
-    def only(selections: Sequence[str], left_out: frozenset[str]) -> Observed:
-        return replace(
-            observed,
-            paths=tuple(without_functions(path, left_out) for path in observed.paths),
-            observations=tuple(one for one in observed.observations if one.selected in selections),
-        )
-
-    pool = best_pool(
+    return best_pool(
         list(used),
         lambda selected: ((selected,), [observed.paths[place] for place in used[selected]]),
-        lambda pool, left_out: mine(only(pool, left_out), options, None),
+        lambda pool, left_out: mine(_only(observed, pool, left_out), options, None),
         lambda pool: len({one.run for one in observed.observations if one.selected in pool}),
     )
-    kept = only(pool.parts, pool.left_out)
+
+
+def of_pool(observed: Observed, pool: Pool[str] | None) -> Observed:
+    """What was observed with the callers of a pool of selections; a note says where calls are left out."""
+    if pool is None:
+        return observed
+    kept = _only(observed, pool.parts, pool.left_out)
     if pool.waiting:
         kept = replace(kept, notes=(*kept.notes, pool.waiting))
     if len(kept.observations) == len(observed.observations):
         return kept
     less = len(observed.observations) - len(kept.observations)
     return replace(kept, notes=(*kept.notes, f"{less} of {len(observed.observations)} {FEWER_CALLERS}"))
+
+
+def _only(observed: Observed, selections: Sequence[str], left_out: frozenset[str]) -> Observed:
+    """What was observed with these selections, without some functions on call paths."""
+    return replace(
+        observed,
+        paths=tuple(without_functions(path, left_out) for path in observed.paths),
+        observations=tuple(one for one in observed.observations if one.selected in selections),
+    )

@@ -309,13 +309,31 @@ RECENT = 10
 """Number of the last observations whose common borders all are compared with (Algorithm 3)."""
 
 
+Span = tuple[int, int]
+"""Begin and end of a stretch of time, ns since 1970."""
+
+
 def utility(observed: Observed, stable: StableBorders, now_ns: int, options: MiningOptions | None = None) -> float:
     """min(1, (now − t_end) / (t_end − t_start)) of the time up to now in which all observations match, 0 to 1.
 
     It is 1 without observations, and if the newest shows other borders than the last ten have in common.
     ``stable`` are the borders of these observations.
     """
-    options = options or MiningOptions()
+    return utility_after(matching_span(observed, stable, options or MiningOptions()), now_ns)
+
+
+def utility_after(span: Span | None, now_ns: int) -> float:
+    """The utility some time after the span in which all observations match.
+
+    >>> utility_after((0, 40), 50), utility_after((0, 40), 90), utility_after(None, 90)
+    (0.25, 1.0, 1.0)
+    """
+    start, end = span or (0, 0)
+    return min(1.0, max(now_ns - end, 0) / (end - start)) if end > start else 1.0
+
+
+def matching_span(observed: Observed, stable: StableBorders, options: MiningOptions) -> Span | None:
+    """The time up to the newest observation in which all match (Algorithm 2); None if the newest does not match, or is none."""
     pooled = stable.pooled
     if len(pooled) <= RECENT:
         matches = stable.matches
@@ -335,11 +353,10 @@ def utility(observed: Observed, stable: StableBorders, now_ns: int, options: Min
         is_busy = not options.paper and queues(observed)
         matches = _matches(borders, stable.shown, len(pooled), durations, options, is_busy)
     if not matches or not matches[-1] or len(matches) != len(pooled):
-        return 1.0
+        return None
     # The earliest observation from which on all match (Algorithm 2).
     first = next((place + 1 for place in reversed(range(len(matches))) if not matches[place]), 0)
-    start, end = pooled[first].start_ns, pooled[-1].end_ns
-    return min(1.0, max(now_ns - end, 0) / (end - start)) if end > start else 1.0
+    return pooled[first].start_ns, pooled[-1].end_ns
 
 
 # ---- Mean shift on a line, with a flat kernel (Comaniciu & Meer, IEEE PAMI 24, 2002).

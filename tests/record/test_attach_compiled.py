@@ -105,6 +105,20 @@ def test_functions_that_were_open_before_are_roots_and_are_no_calls(busy: Path, 
     assert any(path.endswith("/work/catcher/thrower") for path in found)
 
 
+def test_a_compiled_program_with_python_built_in_is_recorded_as_what_it_is(
+    busy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty.c").touch()
+    library = tmp_path / "libpython3.99.so"  # as far as the recorder knows
+    subprocess.run(["gcc", "-shared", "-o", library, tmp_path / "empty.c"], check=True)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    with running(busy) as process:
+        monkeypatch.delenv("LD_PRELOAD")
+        said = attach_for_a_while(tmp_path, process.pid)
+    assert "busy has Python built in: its compiled functions are recorded, and not its Python ones" in said
+    assert calls(recordings(tmp_path)[0]).get("fibonacci", 0) > 0
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_what_was_open_before_ends_when_it_has_returned(tmp_path: Path, compiler: str) -> None:
     with running(built(tmp_path, "returning.c", "-O2", compiler=compiler)) as process:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from perflaw.errors import TargetError
+from perflaw.notices import notice
 from perflaw.record.compiled.elf import Elf, open_elf
 from perflaw.record.launch import package_of_script, parse
 from perflaw.record.machine import stat_of
@@ -135,14 +136,16 @@ def asking_program(pid: int) -> RunningProgram:
 
 
 def native_program(pid: int) -> NativeProgram | None:
-    """The compiled program of a process; None if it runs Python, or nothing that is known without touching it."""
+    """The compiled program of a process; None if it is Python itself, or nothing is known of it without touching it.
+
+    A program that has Python built in, as unbound or gdb, is a compiled one: its Python functions are not recorded.
+    """
     try:
         executable = (Path("/proc") / str(pid) / "exe").readlink()
         files = mapped_files(pid)
     except OSError:  # running_program says which
         return None
-    is_python = any(Path(path).name.startswith(("python", "pypy", "libpython")) for path in (str(executable), *files))
-    if other_machine() or is_python or str(executable).endswith(DELETED):
+    if other_machine() or executable.name.startswith(("python", "pypy")) or str(executable).endswith(DELETED):
         return None
     what = f"process {pid}"
     _check_state(pid, what)
@@ -158,6 +161,8 @@ def native_program(pid: int) -> NativeProgram | None:
         code = [
             segment for segment in elf.file.iter_segments() if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & 1
         ]
+    if any(Path(path).name.startswith(("libpython", "libpypy")) for path in files):
+        notice(f"{executable.name} has Python built in: its compiled functions are recorded, and not its Python ones")
     place = Place(shift + code[0]["p_vaddr"], code[0]["p_filesz"]) if code else Place(0, 0)
     return NativeProgram(pid, _command_line(pid), executable, place, user)
 
@@ -360,9 +365,6 @@ def _evaluation(pid: int, what: str, executable: Path) -> Place:
             why = f"its Python was replaced since it was started ({path})"
             raise TargetError(what, why, "start it again, then perflaw attach")
         if found := _functions_in(inside(pid, path), files.get(path, 0), {EVALUATION}):
-            if not Path(executable).name.startswith("python"):
-                why = f"{executable} has Python built in; perflaw attaches to Python's own interpreters"
-                raise TargetError(what, why, _LIST)
             if not _is_same(image, executable):
                 raise _in_other_root(what)
             return found[EVALUATION]

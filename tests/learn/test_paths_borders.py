@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,62 @@ def test_a_density_is_smoothed_once_for_all_depths_of_valleys(monkeypatch):
     search = DensitySearch(mass)
     assert [search.borders(min_z).tolist() for min_z in (0.5, 4.0, 60.0)] == alone
     assert len(made) - number < number
+
+
+def test_durations_that_are_worth_another_number_of_calls_are_laid_out_once(monkeypatch):
+    made, real = [], module._mass
+    monkeypatch.setattr(module, "_mass", lambda *some: made.append(some) or real(*some))
+    h, worths = histogram_of(durations(1)), (6000.0, 3000.0, 500.0)
+    for kept, times in ((128, 1), (0, 3)):
+        monkeypatch.setattr(module, "MOST_MASSES", kept)
+        monkeypatch.setattr(module, "_masses", {})
+        monkeypatch.setattr(module, "_found", {})
+        made.clear()
+        found = [borders_of(h, 1.0, worth).tolist() for worth in worths]
+        assert len(made) == times
+        assert found == [borders_of_mass(real(h, 1.0), worth).tolist() for worth in worths]
+
+
+@pytest.mark.parametrize("scale", [0.3, 7.0, 101.0, 300.0])
+def test_a_density_is_smoothed_as_if_nothing_lay_beyond_its_ends(scale):
+    counts = np.random.default_rng(3).poisson(2.0, 2048).astype(float)
+    reach = int(5 * scale + 0.5)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / scale) ** 2)
+    whole = np.convolve(counts, kernel / kernel.sum())
+    assert modes.smoothed(counts, scale).tolist() == whole[reach : reach + counts.size].tolist()
+
+
+def strong_valleys(height, cumulated, effective, min_z):
+    """The rule, from the beginning after each minimum that is dropped."""
+    valleys = modes.local_minima(height)
+    peaks = [a + int(np.argmax(height[a:b])) for a, b in pairwise([0, *valleys, height.size])]
+    while valleys:
+        strength = []
+        for i, at in enumerate(valleys):
+            valley, peak = height[at], min(height[peaks[i]], height[peaks[i + 1]])
+            z = (peak - valley) * effective / np.sqrt((valley + peak) * effective + 1e-9)
+            left = cumulated[at] - (cumulated[valleys[i - 1]] if i else 0.0)
+            right = (cumulated[valleys[i + 1]] if i + 1 < len(valleys) else cumulated[-1]) - cumulated[at]
+            heavy = min(left, right) >= modes.MIN_MASS
+            if z >= min_z and valley <= modes.MAX_VALLEY * peak:
+                strength.append(np.inf if heavy else 0.01 * min_z * (1 + (peaks[i + 1] - peaks[i]) / height.size))
+            else:
+                strength.append(z if heavy else 0.01 * min(z, min_z))
+        if min(strength) == np.inf:
+            break
+        place = int(np.argmin(strength))
+        lower = place if height[peaks[place]] < height[peaks[place + 1]] else place + 1
+        del valleys[place], peaks[lower]
+    return valleys
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_valleys_that_stay_are_those_of_the_rule(seed):
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([rng.normal(centre, rng.uniform(2, 60), 800) for centre in rng.uniform(100, 900, 5)])
+    counts = np.histogram(values, np.arange(1001))[0].astype(float)
+    height, cumulated = modes.smoothed(counts, 6.0), np.r_[0.0, np.cumsum(counts) / counts.sum()]
+    extrema = modes.Extrema.of(height, cumulated)
+    for min_z in (0.5, 4.0):
+        density = modes.SmoothedDensity(1000, 1.0, 21.0, min_z)
+        assert modes._strong_valleys(density, extrema.copy()) == strong_valleys(height, cumulated, 21.0, min_z)

@@ -243,7 +243,8 @@ def _distinct(place: Array, weight: Array | None) -> tuple[Array, Array]:
 def _half_gaps(distinct: Array) -> tuple[Array, Array]:
     """Half of the gap to each neighbour, cut at 1.5 times the median of the gaps around."""
     gap = np.diff(distinct)
-    around = np.median(sliding_window_view(np.pad(gap, 2, mode="edge"), 5), axis=1)
+    padded = np.concatenate((gap[:1], gap[:1], gap, gap[-1:], gap[-1:]))
+    around = np.partition(sliding_window_view(padded, 5), 2, axis=1)[:, 2]
     usual = np.minimum(gap, 1.5 * around) / 2
     return np.concatenate((gap[:1] / 2, usual)), np.concatenate((usual, gap[-1:] / 2))
 
@@ -288,31 +289,64 @@ def _comb_step(distinct: Array, heap: Array) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class SmoothedDensity:
-    """A smoothed histogram."""
+class Extrema:
+    """The minima of a smoothed histogram and the peaks between them, of which the weakest are dropped one after the other."""
 
-    height: Array
-    """Smoothed counts, (BINS,)."""
-    cumulated: Array
-    """Share of all points left of each bin, (BINS + 1,)."""
+    valleys: list[int]
+    """Places of the minima, increasing."""
+    peaks: list[int]
+    """Places of the peaks, one more: before, between and behind the minima."""
+    low: list[float]
+    """Smoothed counts at the minima."""
+    high: list[float]
+    """Smoothed counts at the peaks."""
+    below: list[float]
+    """Share of all points left of each minimum."""
+
+    @classmethod
+    def of(cls, height: Array, cumulated: Array) -> Extrema:
+        """All those of smoothed counts (n,), of points whose share left of each edge is ``cumulated`` (n + 1,)."""
+        valleys = local_minima(height)
+        peaks = [a + int(height[a:b].argmax()) for a, b in pairwise([0, *valleys, height.size])]
+        return cls(valleys, peaks, height[valleys].tolist(), height[peaks].tolist(), cumulated[valleys].tolist())
+
+    def copy(self) -> Extrema:
+        """The same, of which others can be dropped."""
+        return Extrema([*self.valleys], [*self.peaks], [*self.low], [*self.high], [*self.below])
+
+    def drop(self, place: int) -> None:
+        """Drop a minimum and the lower of the peaks beside it."""
+        lower = place if self.high[place] < self.high[place + 1] else place + 1
+        del self.valleys[place], self.low[place], self.below[place], self.peaks[lower], self.high[lower]
+
+
+@dataclass(frozen=True, slots=True)
+class SmoothedDensity:
+    """What the strength of borders in a smoothed histogram depends on."""
+
+    bins: int
+    """Number of bins."""
+    whole: float
+    """Share of all points in it."""
     effective: float
     """Points under the kernel per unit of height, which give the uncertainty of a height."""
     min_z: float
     """Standard deviations that a valley needs."""
 
-    def strength(self, valleys: list[int], peaks: list[int], i: int) -> float:
+    def strength(self, extrema: Extrema, i: int) -> float:
         """Strength of the border in a valley: infinite if it stays, else the weakest one is dropped first."""
-        valley, peak = self.height[valleys[i]], min(self.height[peaks[i]], self.height[peaks[i + 1]])
+        valley, peak = extrema.low[i], min(extrema.high[i], extrema.high[i + 1])
         points, peak_points = valley * self.effective, peak * self.effective
         z = (peak_points - points) / math.sqrt(points + peak_points + 1e-9)
-        here = self.cumulated[valleys[i]]
-        left = here - (self.cumulated[valleys[i - 1]] if i else 0.0)
-        right = (self.cumulated[valleys[i + 1]] if i + 1 < len(valleys) else self.cumulated[-1]) - here
+        here = extrema.below[i]
+        left = here - (extrema.below[i - 1] if i else 0.0)
+        right = (extrema.below[i + 1] if i + 1 < len(extrema.below) else self.whole) - here
         heavy, real = min(left, right) >= MIN_MASS, z >= self.min_z and valley <= MAX_VALLEY * peak
         if real:
             # A light mode between two others belongs to the nearer one, however empty the valleys beside it are.
-            return math.inf if heavy else 0.01 * self.min_z * (1.0 + (peaks[i + 1] - peaks[i]) / self.height.size)
-        return float(z if heavy else 0.01 * min(z, self.min_z))
+            apart = (extrema.peaks[i + 1] - extrema.peaks[i]) / self.bins
+            return math.inf if heavy else 0.01 * self.min_z * (1.0 + apart)
+        return z if heavy else 0.01 * min(z, self.min_z)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,8 +363,8 @@ class _Stretch:
     """Width of a bin."""
     bandwidths: list[float]
     """Bandwidths, in the order in which they are tried; none without points."""
-    smoothed: list[tuple[Array, list[int], list[int]]]
-    """Heights, minima and the peaks between these, for the bandwidths that were tried so far."""
+    extrema: list[Extrema]
+    """Those of the counts smoothed by the bandwidths that were tried so far."""
 
 
 class DensitySearch:
@@ -364,15 +398,13 @@ class DensitySearch:
             self._stretches[low, high] = self._stretch(low, high)
         stretch = self._stretches[low, high]
         for number, bandwidth in enumerate(stretch.bandwidths):
-            if number == len(stretch.smoothed):
+            if number == len(stretch.extrema):
                 height = smoothed(stretch.counts, bandwidth / stretch.width)
-                minima = local_minima(height)
-                peaks = [a + int(np.argmax(height[a:b])) for a, b in pairwise([0, *minima, height.size])]
-                stretch.smoothed.append((height, minima, peaks))
-            height, minima, peaks = stretch.smoothed[number]
+                stretch.extrema.append(Extrema.of(height, stretch.inside - stretch.inside[0]))
             effective = 2.0 * math.sqrt(math.pi) * bandwidth / stretch.width
-            density = SmoothedDensity(height, stretch.inside - stretch.inside[0], effective, min_z)
-            if valleys := _strong_valleys(density, list(minima), list(peaks)):
+            whole = float(stretch.inside[-1] - stretch.inside[0])
+            density = SmoothedDensity(stretch.counts.size, whole, effective, min_z)
+            if valleys := _strong_valleys(density, stretch.extrema[number].copy()):
                 return [float(stretch.edges[place] + stretch.width / 2) for place in valleys]
         return []
 
@@ -402,30 +434,30 @@ def _bandwidths(counts: Array, edges: Array, width: float, grain: float) -> list
     return [max(bandwidth, width) for bandwidth in (usual, *wide, *narrow)]
 
 
-def _strong_valleys(density: SmoothedDensity, valleys: list[int], peaks: list[int]) -> list[int]:
+def _strong_valleys(density: SmoothedDensity, extrema: Extrema) -> list[int]:
     """Minima that stay when the weakest is dropped again and again until all are significant, deep and heavy.
 
-    ``valleys`` are all minima, and ``peaks`` the places between them; both lists are used up.
+    Of the ``extrema`` all others are dropped.
     """
-    height = density.height
-    strength = [density.strength(valleys, peaks, i) for i in range(len(valleys))]
-    while valleys and (weakest := min(strength)) < math.inf:
+    strength = [density.strength(extrema, i) for i in range(len(extrema.valleys))]
+    while strength and (weakest := min(strength)) < math.inf:
         place = strength.index(weakest)
-        lower = place if height[peaks[place]] < height[peaks[place + 1]] else place + 1
-        del valleys[place], peaks[lower], strength[place]
+        extrema.drop(place)
+        del strength[place]
         # Only the sides of its neighbours have changed.
-        for i in range(max(place - 1, 0), min(place + 1, len(valleys))):
-            strength[i] = density.strength(valleys, peaks, i)
-    return valleys
+        for i in range(max(place - 1, 0), min(place + 1, len(strength))):
+            strength[i] = density.strength(extrema, i)
+    return extrema.valleys
 
 
 def local_minima(height: Array) -> list[int]:
     """Places of local minima strictly inside, the middle of flat ones."""
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(height)) + 1))
+    starts = np.concatenate(([0], np.flatnonzero(height[1:] != height[:-1]) + 1))
     level = height[starts]
     ends = np.concatenate((starts[1:], [height.size])) - 1
     inner = np.flatnonzero((level[1:-1] < level[:-2]) & (level[1:-1] < level[2:])) + 1
-    return [int(place) for place in (starts[inner] + ends[inner]) // 2]
+    places: list[int] = ((starts[inner] + ends[inner]) // 2).tolist()
+    return places
 
 
 def smoothed(counts: Array, scale: float) -> Array:
@@ -435,4 +467,7 @@ def smoothed(counts: Array, scale: float) -> Array:
     """
     reach = int(5.0 * scale + 0.5)
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / scale) ** 2)
-    return np.convolve(counts, kernel / kernel.sum())[reach : reach + counts.size]
+    kernel /= kernel.sum()
+    if kernel.size <= counts.size:  # what lies beyond the ends need not be computed
+        return np.convolve(counts, kernel, "same")
+    return np.convolve(counts, kernel)[reach : reach + counts.size]

@@ -11,6 +11,8 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +23,7 @@ from perflaw.learn.paths.durations import EXPONENTS, autocorrelation_time, cdf, 
 from perflaw.types import Histogram, Observation, Observed
 
 Array = NDArray[np.float64]
+Kept = TypeVar("Kept")
 Cells = tuple[Array, Array, Array]
 """Lower bounds, upper bounds and calls of cells, (m,) each."""
 PIECE_RATIO, MAX_PIECES = 0.02, 32
@@ -28,8 +31,12 @@ PIECE_RATIO, MAX_PIECES = 0.02, 32
 on the logarithm in wide cells as well."""
 MOST_KEPT = 8192
 """Histograms whose borders are kept, which takes some 2 MB: those of some 40 recordings of 30 functions."""
+MOST_MASSES = 128
+"""Histograms of which it is kept where their durations lie, some 30 kB each: those of a function that is measured again and
+again, which with each new measurement are worth another number of independent calls."""
 _found: dict[bytes, tuple[tuple[float, ...], ...]] = {}
-_found_guard = threading.Lock()
+_masses: dict[bytes, _SearchedDurations] = {}
+_guard = threading.Lock()
 TICKS = (1e-30, 1e30)
 """Range of a clock's steps; a step beyond it is damaged, and counts as unknown."""
 MAX_ROUGHNESS_RATIO = 1.1
@@ -71,16 +78,48 @@ def _borders_by_depth(h: Histogram, tick: float, worth: float | None, depths: tu
     Models of several selections of the same recordings, and the specification after them, ask for the same ones.
     """
     about = repr((h.scale, h.offset, h.zeros, tick, worth, depths)).encode()
-    key = hashlib.blake2b(np.ascontiguousarray(h.counts, dtype=np.int64).tobytes() + about, digest_size=16).digest()
-    with _found_guard:
+    key = _key(about + np.ascontiguousarray(h.counts, dtype=np.int64).tobytes())
+    with _guard:
         found = _found.pop(key, None)
     if found is None:
         found = tuple(tuple(borders.tolist()) for borders in _search_by_depth(h, tick, worth, depths))
-    with _found_guard:
-        _found[key] = found  # what was asked for last is the last to go
-        if len(_found) > MOST_KEPT:
-            del _found[next(iter(_found))]
+    _keep(_found, key, found, MOST_KEPT)
     return [np.array(borders, dtype=np.float64) for borders in found]
+
+
+def _key(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _keep(kept: dict[bytes, Kept], key: bytes, value: Kept, most: int) -> None:
+    """Keep a value as the last one to go of at most so many."""
+    with _guard:
+        kept[key] = value
+        if len(kept) > most:
+            del kept[next(iter(kept))]
+
+
+class _SearchedDurations:
+    """What a search for borders needs of durations, however many independent calls they are worth."""
+
+    def __init__(self, h: Histogram, step: float) -> None:
+        self._h, self.mass = h, _mass(h, step)
+
+    @cached_property
+    def quantiles(self) -> Array:
+        """Evenly spaced quantiles, (MEDIAN_QUANTILES,)."""
+        return quantile(self._h, (np.arange(MEDIAN_QUANTILES) + 0.5) / MEDIAN_QUANTILES)
+
+    @classmethod
+    def of(cls, h: Histogram, step: float) -> _SearchedDurations:
+        """Those of a histogram, made once for several searches of it."""
+        about = repr((h.scale, h.offset, h.zeros, step)).encode()
+        key = _key(about + np.ascontiguousarray(h.counts, dtype=np.int64).tobytes())
+        with _guard:
+            known = _masses.pop(key, None)
+        made = known or cls(h, step)
+        _keep(_masses, key, made, MOST_MASSES)
+        return made
 
 
 def _search_by_depth(h: Histogram, tick: float, worth: float | None, depths: tuple[float, ...]) -> list[Array]:
@@ -88,14 +127,13 @@ def _search_by_depth(h: Histogram, tick: float, worth: float | None, depths: tup
     if np.count_nonzero(h.counts) + (h.zeros > 0) < 2:
         return borders
     step = tick if TICKS[0] <= tick <= TICKS[1] else 0.0
-    search, medians = DensitySearch(_mass(h, step), worth), np.zeros(0)
+    durations = _SearchedDurations.of(h, step)
+    search = DensitySearch(durations.mass, worth)
     for place, min_z in enumerate(depths):
         found = search.borders(min_z)
         if not found.size:
             break
-        if not place:
-            medians = quantile(h, (np.arange(MEDIAN_QUANTILES) + 0.5) / MEDIAN_QUANTILES)
-        borders[place] = distinct_borders(medians, found, MIN_DISTANCE_STEPS * step)
+        borders[place] = distinct_borders(durations.quantiles, found, MIN_DISTANCE_STEPS * step)
         if not borders[0].size:
             break
     return borders

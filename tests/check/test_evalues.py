@@ -4,7 +4,23 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from perflaw.check.evalues import NO_RUNS, TAU, Effects, RunSpread, RunStatistics, e_bh, e_value, learn_spread
+from perflaw.check.evalues import (
+    DEFAULT_FREEDOM,
+    DEFAULT_SCALE,
+    MAX_FREEDOM,
+    MIN_SCALE,
+    NO_RUNS,
+    TAU,
+    Effects,
+    RunSpread,
+    RunStatistics,
+    _between,
+    e_bh,
+    e_value,
+    learn_spread,
+    logsumexp,
+)
+from perflaw.special import ndtr
 from tests.conftest import first
 
 LEAST = np.log(1.1)
@@ -129,3 +145,29 @@ def test_e_bh_bounds_false_discoveries():
     assert e_bh(np.array([100.0]), 0.01).tolist() == [True]
     assert e_bh(np.array([150.0, 150.0, 1.0]), 0.01).tolist() == [True, True, False]
     assert e_bh(np.array([150.0, 140.0, 1.0]), 0.01).tolist() == [False, False, False]
+
+
+def test_the_spread_of_runs_is_the_most_likely_of_all_candidates(monkeypatch):
+    rng = np.random.default_rng(3)
+    components = [runs(rng, 1.0, 0.2, count) for count in (1, 2, 3, 5, 8)]
+    likelihood = RunStatistics.of([one for one in components if one.value.size > 1]).likelihood
+    scores = {}
+    for freedom in (2.0, 4.0, 8.0, MAX_FREEDOM):
+        for scale in np.geomspace(MIN_SCALE, 1.0, 24):
+            spread = RunSpread(float(scale), freedom)
+            scores[spread] = float(logsumexp(likelihood + spread.log_weights(), axis=1).sum())
+            scores[spread] -= 0.5 * np.log(scale / DEFAULT_SCALE) ** 2 + 0.5 * np.log(freedom / DEFAULT_FREEDOM) ** 2
+    best = max(scores, key=scores.__getitem__)
+    assert learn_spread(components) == best
+    monkeypatch.setattr("perflaw.check.evalues.SPREADS_AT_ONCE", 1)
+    assert learn_spread(components) == best
+
+
+def test_probabilities_between_edges_are_differences_of_the_smaller_tails():
+    rng = np.random.default_rng(4)
+    edges = np.sort(rng.normal(0, 6, (20, 16, 48)), axis=1)
+    edges[0, 3] = 0.0
+    edges[0].sort(axis=0)
+    below, above = ndtr(edges), ndtr(-edges)
+    expected = np.where(edges[:, :-1] > 0, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
+    assert (_between(edges) == expected).all()  # to the last digit

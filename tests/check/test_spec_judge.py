@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from perflaw.check.spec_calls import SpecOptions, group_of, tallies_of
+from perflaw.check.spec_calls import KnownCalls, SpecOptions, group_of, tallies_of
 from perflaw.check.spec_judge import NewProgram, judge_specs
 from perflaw.check.spec_location import locate, reviewable
 from perflaw.learn.paths import MiningOptions
@@ -269,3 +269,18 @@ def test_callers_that_were_not_recorded_when_it_was_mined_divide_what_is_specifi
     planted = judge_specs(file.specs, loads(3, (0.0, 0.9, 0.02, 0.7), deeper, first=11))
     # Most calls by ``job`` are slow now, but those by ``item`` were before.
     assert violated(planted) == [("load", '"job -> list"')]
+
+
+def test_what_is_known_of_recordings_from_earlier_verdicts_changes_none(specs):
+    """A watch judges each recording some ten times, and computes what it shows once."""
+    new_runs, known = new(2, runs=6, planted={("db.load", 1): 0.5}), KnownCalls()
+    for first in (11, 12, 13, 14):
+        window = {f"{run:04d}" for run in range(first, first + 3)}
+        part = {
+            key: replace(one, observations=tuple(each for each in one.observations if each.run in window))
+            for key, one in new_runs.items()
+        }
+        options = SpecOptions(plan=False)
+        assert repr(judge_specs(specs, part, options, known_calls=known)) == repr(judge_specs(specs, part, options))
+        known.forget([f"{first:04d}"])
+        assert {run for _, _, run, *_ in known.calls} == window - {f"{first:04d}"}

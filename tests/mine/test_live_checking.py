@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from perflaw.api.mining import judge_recordings
 from perflaw.api.watching import RecordingJudge, SpecWatch
 from perflaw.check.spec_calls import SpecOptions
 from perflaw.check.spec_watching import OpenViolations, watched_functions
@@ -18,6 +19,8 @@ from perflaw.errors import UsageError
 from perflaw.learn.paths import MiningOptions
 from perflaw.learn.paths.durations import total
 from perflaw.learn.paths.mine import mine
+from perflaw.specs.files import parse_specs
+from perflaw.store.experiment import open_experiment
 from perflaw.types import Component, Metric, SpecVerdict
 from perflaw.types.specifications import MinedSpec, SpecFile
 from tests.check.spec_data import observed
@@ -206,3 +209,41 @@ def test_rounds_without_any_call_judge_each_function_as_out_of_scope(watch, caps
     assert check_once(watch.judge, SimpleNamespace(round=lambda: [], idle=set()), OUTPUTS) == 0
     text = capsys.readouterr().out
     assert "db.load: not in the new recordings: not called, or no longer there" in " ".join(text.split())
+
+
+PROGRAM = """
+import sys
+
+def load(size):
+    return sum(range(size))
+
+def page():
+    return load(4000) + load(100)
+
+def item():
+    return load(200)
+
+for turn in range(int(sys.argv[1])):
+    page(), item()
+"""
+
+
+def test_a_recording_that_is_read_once_has_the_verdicts_of_one_that_is_read_each_time(perflaw, recorded, tmp_path):
+    """Also where recordings have other callers, as those that confirm a violation have."""
+    (tmp_path / "app.py").write_text(PROGRAM)
+    recorded("--collect", "paths", "--repeat", "3", "--", "app.py", "2000", experiment="mined")
+    file = parse_specs(perflaw("mine", "-e", "mined", "--export", "yaml").stdout, "spec.yaml")
+    for select in ("app.load", "app.*", "app.load", "app.*", "app.page"):
+        recordings = recorded("--collect", "paths", "--select", select, "--", "app.py", "1500", experiment="new")
+    experiment, options = open_experiment("new", tmp_path), SpecOptions(plan=False)
+    told = []
+    judge = RecordingJudge(file, experiment, options, set, lambda observed, new: told.append((set(observed), new)))
+    runs = [one.run.id for one in recordings]
+    for window in (runs[:1], runs[:3], runs[1:4], runs, runs[-1:]):
+        chosen = [one for one in recordings if one.run.id in window]
+        expected, observed = judge_recordings(file, chosen, options)
+        assert repr(judge.verdicts(window, window[-1:])) == repr(expected)
+        assert told[-1] == (set(observed), window[-1:])
+    assert "app.load" in judge.called
+    judge.forget(runs)
+    assert not judge._read

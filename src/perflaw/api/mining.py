@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,16 +18,22 @@ from perflaw.types.specifications import MergeStep, MinedSpec, SpecFile, SpecRun
 if TYPE_CHECKING:
     from perflaw.api.kept_specs import KeptSpecs
     from perflaw.check.spec_calls import SpecOptions
+    from perflaw.check.spec_judge import NewProgram
     from perflaw.learn.paths import MiningOptions
     from perflaw.learn.paths.stable import Span
+    from perflaw.store.columns import Table
     from perflaw.store.experiment import Recording
-    from perflaw.types import Observed, PathSpec, SpecVerdict
+    from perflaw.types import Observed, PathSpec, Run, SpecVerdict
 
 
 MINED: Final = 0.72
 """Part of mining that is done when all functions are mined: where their groups lie in single runs is left."""
 PART: Final = 8
 """Functions that are mined by one task of a cluster."""
+CALLED: Final = ("name", "file", "line", "calls")
+"""Columns that say which functions were recorded, where they are, and how often they were called."""
+FunctionMetric = tuple[str, str]
+"""Name of a function, and of the metric of its calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,26 +216,40 @@ def _mine_all(
 
 def judge_recordings(
     file: SpecFile, recordings: Sequence[Recording], options: SpecOptions
-) -> tuple[list[SpecVerdict], Mapping[tuple[str, str], Observed]]:
+) -> tuple[list[SpecVerdict], Mapping[FunctionMetric, Observed]]:
     """A verdict for every group, and what the recordings observed, by function and metric."""
-    from perflaw.check.spec_judge import NewProgram, judge_specs
+    from perflaw.check.spec_judge import judge_specs
     from perflaw.store.paths import read_observed
     from perflaw.store.tables import read_each
+
+    observed: dict[FunctionMetric, Observed] = {}
+    for metric, names in specified_functions(file).items():
+        observed.update({(each.component, metric): each for each in read_observed(recordings, names, metric)})
+    components = read_each([recording.folder for recording in recordings], "components", CALLED)
+    program = recorded_program([one.run for one in recordings], components)
+    return judge_specs(file.specs, observed, options, program), observed
+
+
+def specified_functions(file: SpecFile) -> dict[str, set[str]]:
+    """Metric → functions of which it is specified."""
+    functions: dict[str, set[str]] = {}
+    for mined in file.specs:
+        functions.setdefault(mined.spec.metric, set()).add(mined.spec.component)
+    return functions
+
+
+def recorded_program(runs: Sequence[Run], components: Iterable[Table]) -> NewProgram:
+    """What runs say of the functions of the program, from the columns ``CALLED`` of each one's components; the newest last."""
+    from perflaw.check.spec_judge import NewProgram
     from perflaw.types import Component
 
-    observed: dict[tuple[str, str], Observed] = {}
-    for metric in dict.fromkeys(mined.spec.metric for mined in file.specs):
-        names = {mined.spec.component for mined in file.specs if mined.spec.metric == metric}
-        observed.update({(each.component, metric): each for each in read_observed(recordings, names, metric)})
     places: dict[str, Component] = {}
     calls: dict[str, int] = {}
-    folders = [recording.folder for recording in recordings]  # the newest last
-    for components in read_each(folders, "components", ("name", "file", "line", "calls")):
-        for name, path, line, number in components:
+    for table in components:
+        for name, path, line, number in table:
             places[str(name)] = Component(str(name), str(path), int(line))
             calls[str(name)] = calls.get(str(name), 0) + int(number)
-    selected = any(each.run.lost.unselected_functions for each in recordings)
-    return judge_specs(file.specs, observed, options, NewProgram(places, calls, selected)), observed
+    return NewProgram(places, calls, any(run.lost.unselected_functions for run in runs))
 
 
 def _read(request: MiningRequest) -> tuple[list[Recording], list[Observed]]:

@@ -8,13 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from perflaw.api.mining import judge_recordings
+from perflaw.api.mining import CALLED, FunctionMetric, recorded_program, specified_functions
+from perflaw.check.spec_calls import KnownCalls
 from perflaw.check.spec_judge import judge_specs
 from perflaw.check.spec_location import MIN_WITNESSES, OWN_RANGE
 from perflaw.check.spec_power import smallest_slowdowns
 from perflaw.check.spec_watching import OpenViolations, unknown_groups
 from perflaw.mine.watching import DEEPER
-from perflaw.store.experiment import discard
+from perflaw.store.columns import Table
+from perflaw.store.experiment import Recording, discard
+from perflaw.store.paths import PathsInRun, paths_in_run, put_together, with_durations
+from perflaw.store.schema import PATHS
+from perflaw.store.tables import has_table, read_table
 
 if TYPE_CHECKING:
     from perflaw.check.spec_calls import SpecOptions
@@ -37,12 +42,21 @@ HOUR_S: Final = 3600.0
 SOON_S: Final = 120.0
 """Time in which a slowdown is to be told."""
 
-FunctionMetric = tuple[str, str]
-"""Name of a function, and of the metric of its calls."""
-
 
 def observed_nowhere(observed: Mapping[FunctionMetric, Observed], runs: Sequence[str]) -> None:
     """Nobody wants what was observed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReadRecording:
+    """What was read of a recording."""
+
+    recording: Recording
+    """The recording."""
+    called: Table
+    """The columns ``CALLED`` of its components."""
+    paths: Mapping[str, PathsInRun]
+    """Metric → the durations by call path of specified functions."""
 
 
 class RecordingJudge:
@@ -61,6 +75,9 @@ class RecordingJudge:
         self.tell_observed = tell_observed
         self.called: set[str] = set()
         """Functions of which calls were recorded."""
+        self._read: dict[str, _ReadRecording] = {}
+        """By run, what was read of the recordings that are judged: each one is judged again and again."""
+        self._known_calls = KnownCalls()
 
     def verdicts(self, runs: Sequence[str], new: Sequence[str] = (), alpha: float | None = None) -> list[SpecVerdict]:
         """The verdicts of these recordings, at the level ``alpha`` or that of the options.
@@ -72,14 +89,39 @@ class RecordingJudge:
         judged = replace(self.file, specs=tuple(one for one in self.file.specs if one.spec.component not in idle))
         if not runs:  # no call of any function began and ended
             return judge_specs(judged.specs, {}, options)
-        verdicts, observed = judge_recordings(judged, [self.experiment.recording(run) for run in runs], options)
+        read = [self._recording(run) for run in runs]
+        observed: dict[FunctionMetric, Observed] = {}
+        for metric in specified_functions(judged):
+            able = {one.run.id for one in with_durations([one.recording for one in read], metric)}
+            together = put_together([one.paths[metric] for one in read if one.recording.run.id in able], metric)
+            observed.update({(one.component, metric): one for one in together if one.component not in idle})
+        program = recorded_program([one.recording.run for one in read], [one.called for one in read])
+        verdicts = judge_specs(judged.specs, observed, options, program, self._known_calls)
         self.called.update(name for name, _ in observed)
         if new:
             self.tell_observed(observed, new)
         return verdicts
 
+    def _recording(self, run: str) -> _ReadRecording:
+        if run not in self._read:
+            recording = self.experiment.recording(run)
+            names = ["components", *(PATHS if has_table(recording.folder, "path_about") else ())]
+            tables = {name: read_table(recording.folder, name) for name in names}
+            called = Table({name: tables["components"].columns[name] for name in CALLED})
+            functions = specified_functions(self.file).items() if len(names) > 1 else ()
+            paths = {metric: paths_in_run(recording.run, tables, some, metric) for metric, some in functions}
+            self._read[run] = _ReadRecording(recording, called, paths)
+        return self._read[run]
+
+    def forget(self, runs: Sequence[str]) -> None:
+        """Keep in memory no longer what was read of these recordings."""
+        self._known_calls.forget(runs)
+        for run in runs:
+            self._read.pop(run, None)
+
     def discard(self, runs: Sequence[str]) -> None:
         """Remove recordings that are evidence of nothing."""
+        self.forget(runs)
         for run in runs:
             discard(self.experiment.runs_folder / run)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,8 @@ UNLIKELY = 1e-6
 """Probability up to which a τ is left out of the quantiles."""
 AT_ONCE = 200
 """Number of comparisons that are made at once."""
+SPREADS_AT_ONCE = 4096
+"""Number of pairs of a component and a prior of τ that are computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,8 @@ def e_values(comparisons: Sequence[Comparison]) -> list[ChangeEvidence]:
 
 def _e_values(comparisons: Sequence[Comparison]) -> list[ChangeEvidence]:
     base, new = (RunStatistics.of(side) for side in ([one[0] for one in comparisons], [one[1] for one in comparisons]))
-    log_tau = np.array([spread.log_weights() for _, _, spread, _, _ in comparisons])
+    weights = {spread: spread.log_weights() for spread in {spread for _, _, spread, _, _ in comparisons}}
+    log_tau = np.array([weights[spread] for _, _, spread, _, _ in comparisons])
     log_tau = log_tau + base.likelihood + new.likelihood
     shift, sd = new.mean - base.mean, np.sqrt(new.variance + base.variance)
     up, down = np.array([one[3:] for one in comparisons]).T[:, :, None]
@@ -141,15 +145,24 @@ def _e_values(comparisons: Sequence[Comparison]) -> list[ChangeEvidence]:
     for sign, start in ((1.0, up), (-1.0, down)):
         possible = np.isfinite(start)
         beyond = np.where(possible, start, 0.0) - sign * shift
-        edges = (beyond[:, None] + BIN_EDGES[:, None]) / sd[:, None]
-        # A difference of the smaller tails keeps its digits.
-        below, above = ndtr(edges), ndtr(-edges)
-        mass = np.where(edges[:, :-1] > 0, above[:, :-1] - above[:, 1:], below[:, 1:] - below[:, :-1])
+        mass = _between((beyond[:, None] + BIN_EDGES[:, None]) / sd[:, None])
         density += np.where(possible, 0.5 * (mass / np.diff(BIN_EDGES)[:, None]).mean(axis=1), 0.0)
     under_alternative = logsumexp(log_tau + np.log(np.maximum(density, 1e-300)), axis=1)
     e = np.exp(np.clip(under_alternative - under_null, -600.0, 600.0))
     quantiles = _quantiles(shift, sd, log_tau)
     return [ChangeEvidence(*numbers) for numbers in np.column_stack([e, quantiles]).tolist()]
+
+
+def _between(edges: Array) -> Array:
+    """Probability that a standard normal value lies between neighbours of increasing edges: (K, B + 1, 48) -> (K, B, 48).
+
+    A difference of the smaller tails keeps its digits. Only the tails that are needed are computed.
+    """
+    is_upper = edges > 0
+    tail = ndtr(np.where(is_upper, -edges, edges))
+    below_next, is_around = tail[:, 1:].copy(), is_upper[:, 1:] & ~is_upper[:, :-1]
+    below_next[is_around] = ndtr(edges[:, 1:][is_around])
+    return np.asarray(np.where(is_upper[:, :-1], tail[:, :-1] - tail[:, 1:], below_next - tail[:, :-1]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -209,15 +222,29 @@ def learn_spread(components: Sequence[Effects]) -> RunSpread:
     if not informative:
         return default
     likelihood = RunStatistics.of(informative).likelihood
-    best_score, best = -np.inf, default
-    for freedom in (2.0, 4.0, 8.0, MAX_FREEDOM):
-        for scale in np.geomspace(MIN_SCALE, 1.0, 24):
-            spread = RunSpread(float(scale), freedom)
-            score = float(logsumexp(likelihood + spread.log_weights(), axis=1).sum())
-            score -= 0.5 * np.log(scale / DEFAULT_SCALE) ** 2 + 0.5 * np.log(freedom / DEFAULT_FREEDOM) ** 2
-            if score > best_score:
-                best_score, best = score, spread
-    return best
+    spreads, weights, penalties = _spread_candidates()
+    at_once = max(SPREADS_AT_ONCE // len(likelihood), 1)
+    scores = np.concatenate(
+        [
+            logsumexp(likelihood + weights[start : start + at_once, None], axis=2).sum(axis=1)
+            for start in range(0, len(spreads), at_once)
+        ]
+    )
+    scores = np.where(np.isnan(scores), -np.inf, scores) - penalties
+    best = int(np.argmax(scores))
+    return spreads[best] if scores[best] > -np.inf else default
+
+
+@cache
+def _spread_candidates() -> tuple[list[RunSpread], Array, Array]:
+    """The priors of τ that are tried (C), their log weights (C, 48), and what speaks against each beforehand (C,)."""
+    pairs = [(scale, freedom) for freedom in (2.0, 4.0, 8.0, MAX_FREEDOM) for scale in np.geomspace(MIN_SCALE, 1.0, 24)]
+    spreads = [RunSpread(float(scale), freedom) for scale, freedom in pairs]
+    penalties = [
+        0.5 * np.log(scale / DEFAULT_SCALE) ** 2 + 0.5 * np.log(freedom / DEFAULT_FREEDOM) ** 2
+        for scale, freedom in pairs
+    ]
+    return spreads, np.array([one.log_weights() for one in spreads]), np.array(penalties)
 
 
 def e_bh(e: Array, alpha: float) -> NDArray[np.bool_]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from perflaw.learn.paths.durations import cdf, clusters, independent_calls, merged, merged_batches, total
 from perflaw.learn.paths.edges import holds
-from perflaw.learn.paths.selection import is_recorded, without_functions
+from perflaw.learn.paths.selection import Selection, is_recorded, without_functions
 from perflaw.types import Batches, Histogram, Observed, PathSpec
 from perflaw.types.specifications import MIN_GROUP_WORTH, CallPath, MinedSpec, Tally
 
@@ -27,6 +28,8 @@ PENALTY_PER_TENTH = 0.02
 """Penalty of a factor of 1.1 for each group: without evidence for a factor it is 1."""
 MIN_FACTOR_GROUPS = 3
 """From so many groups on a common factor differs from a regression, on a known machine."""
+REMEMBERED = 4096
+"""Results that are remembered of each computation on recorded calls: those of a watch's latest rounds are some hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class SpecOptions:
     """Say how many more runs would settle what is uncertain, which takes as long as the verdicts."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PathCalls:
     """Calls by one call path in one run."""
 
@@ -59,17 +62,54 @@ class PathCalls:
     """Their durations."""
     batches: Batches
     """Batch means of the durations in the order of the calls, which show their autocorrelation."""
-    on_cpu: Histogram | None = None
+    on_cpu: Histogram | None
     """CPU time of the same calls; None where it is not known beside their time."""
-
-    @property
-    def worth(self) -> float:
-        """Number of independent calls that they are worth: at least one, at most their number."""
-        calls = total(self.histogram)
-        return min(float(calls), max(independent_calls(self.batches, calls), 1.0)) if calls else 0.0
+    worth: float
+    """Number of independent calls that they are worth: at least one, at most their number."""
 
 
-def calls_of(observed: Observed) -> list[PathCalls]:
+@dataclass(frozen=True, slots=True, eq=False)
+class RunCalls:
+    """Some calls of one run, put together."""
+
+    wall: Histogram
+    """Their durations."""
+    on_cpu: Histogram | None
+    """Their CPU time; None where it is not known of all."""
+    worth: float
+    """Number of independent calls that they are worth."""
+
+
+@lru_cache(maxsize=REMEMBERED)
+def put_together(calls: tuple[PathCalls, ...]) -> RunCalls:
+    """The calls of a run as one; a check asks for the same ones for each look, and a watch again in the next round."""
+    on_cpu = [one.on_cpu for one in calls if one.on_cpu is not None]
+    return RunCalls(
+        merged([one.histogram for one in calls]),
+        merged(on_cpu) if len(on_cpu) == len(calls) else None,
+        sum(one.worth for one in calls),
+    )
+
+
+PathKey = tuple[str, str, str, int, CallPath]
+"""Function, metric, run, platform and call path."""
+
+
+@dataclass(slots=True)
+class KnownCalls:
+    """What was found of the recordings that are judged, for whoever judges them again."""
+
+    calls: dict[PathKey, PathCalls] = field(default_factory=dict)
+    """The calls by each path."""
+    groups: dict[tuple[str, str, CallPath], int | None] = field(default_factory=dict)
+    """Function, metric and call path → the group that it belongs to."""
+
+    def forget(self, runs: Collection[str]) -> None:
+        """Forget recordings that are judged no more."""
+        self.calls = {key: calls for key, calls in self.calls.items() if key[2] not in runs}
+
+
+def calls_of(observed: Observed, known: KnownCalls) -> list[PathCalls]:
     """The observed calls by run and call path, in this order."""
     pieces: dict[tuple[str, int, CallPath], list[tuple[Histogram, Batches | None, Histogram | None]]] = {}
     for one in observed.observations:
@@ -78,17 +118,26 @@ def calls_of(observed: Observed) -> list[PathCalls]:
             pieces.setdefault(key, []).append((histogram, one.path_batches.get(path), one.cpu_paths.get(path)))
     order = sorted(pieces, key=lambda key: (int(key[0]) if key[0].isdecimal() else 0, *key))
 
-    def put_together(key: tuple[str, int, CallPath]) -> PathCalls:
+    def path_calls(key: tuple[str, int, CallPath]) -> PathCalls:
         histograms, batches, on_cpu = zip(*pieces[key], strict=True)
         all_on_cpu = [one for one in on_cpu if one is not None]
+        together, batches_together = merged(histograms), merged_batches([one for one in batches if one is not None])
+        calls = total(together)
         return PathCalls(
             *key,
-            merged(histograms),
-            merged_batches([one for one in batches if one is not None]),
+            together,
+            batches_together,
             merged(all_on_cpu) if len(all_on_cpu) == len(on_cpu) else None,
+            min(float(calls), max(independent_calls(batches_together, calls), 1.0)) if calls else 0.0,
         )
 
-    return [put_together(key) for key in order]
+    found = []
+    for key in order:
+        name = (observed.component, observed.metric, *key)
+        if name not in known.calls:
+            known.calls[name] = path_calls(key)
+        found.append(known.calls[name])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +161,22 @@ class GroupedCalls:
         return bool(self.mined.spec.borders) and (on_known_machine or len(self.mined.spec.groups) > 1)
 
 
-def group_calls(mined: MinedSpec, observed: Observed) -> GroupedCalls:
-    """The observed calls of a function in the groups of its specification."""
-    spec, calls = mined.spec, calls_of(observed)
-    groups = {path: group_of(spec, path) for path in {one.path for one in calls}}
-    known = {platform.host: place for place, platform in enumerate(spec.platforms)}
+def group_calls(mined: MinedSpec, observed: Observed, known: KnownCalls | None = None) -> GroupedCalls:
+    """The observed calls of a function in the groups of its specification; what is ``known`` is not found again."""
+    known = known or KnownCalls()
+    spec, calls, groups = mined.spec, calls_of(observed, known), {}
+    for path in {one.path for one in calls}:
+        name = (observed.component, observed.metric, path)
+        if name not in known.groups:
+            known.groups[name] = group_of(spec, path)
+        groups[path] = known.groups[name]
+    places = {platform.host: place for place, platform in enumerate(spec.platforms)}
     count = sum(total(one.histogram) for one in calls)
     ungrouped = sum(total(one.histogram) for one in calls if groups[one.path] is None)
     return GroupedCalls(
         mined,
         tuple(tuple(one for one in calls if groups[one.path] == group) for group in range(len(spec.groups))),
-        {place: known.get(platform.host) for place, platform in enumerate(observed.platforms)},
+        {place: places.get(platform.host) for place, platform in enumerate(observed.platforms)},
         ungrouped / count if count else 0.0,
         observed.queued_ns,
     )
@@ -147,9 +201,12 @@ def group_of(spec: PathSpec, path: CallPath) -> int | None:
 
 def path_as_mined(spec: PathSpec, path: CallPath) -> CallPath:
     """The call path as a recording of the specification's callers has it: others may divide what is specified as one."""
-    if not spec.selected:
-        return path
-    return without_functions(path, frozenset(name for name in path[:-1] if not is_recorded(name, spec.selected)))
+    return _as_recorded(path, spec.selected) if spec.selected else path
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _as_recorded(path: CallPath, selected: Selection) -> CallPath:
+    return without_functions(path, frozenset(name for name in path[:-1] if not is_recorded(name, selected)))
 
 
 def tallies_of(spec: PathSpec, observed: Observed) -> tuple[tuple[Tally, ...], ...]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from perflaw.check.evalues import ChangeEvidence, Effects, RunSpread, e_bh, e_values, learn_spread
 from perflaw.check.spec_calls import (
+    KnownCalls,
     SpecOptions,
     group_calls,
     machine_factors,
@@ -175,8 +176,12 @@ def judge_specs(
     observed: Mapping[tuple[str, str], Observed],
     options: SpecOptions | None = None,
     program: NewProgram = NOTHING_KNOWN,
+    known_calls: KnownCalls | None = None,
 ) -> list[SpecVerdict]:
-    """A verdict for every group: violations first. ``observed`` has the new calls by function and metric."""
+    """A verdict for every group: violations first. ``observed`` has the new calls by function and metric.
+
+    Who judges recordings again gives what is known of their calls (``known_calls``).
+    """
     options = options or SpecOptions()
     known = program.components
     named = {one.spec.component: known.get(one.spec.component, Component(one.spec.component)) for one in specs}
@@ -188,7 +193,7 @@ def judge_specs(
         if new is None or reason:
             untested.append(_out_of_scope(named[mined.spec.component], mined.spec.metric, "", reason))
         else:
-            functions.append(group_calls(mined, new))
+            functions.append(group_calls(mined, new, known_calls))
     speeds, least_spreads = machine_speeds(functions, options)
     settings = LookSettings(options, machine_factors(functions, options), speeds)
     cases = [case_of(one, place, settings) for one in functions for place in range(len(one.groups))]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +20,15 @@ from perflaw.check.evalues import MAX_FREEDOM, Effects, RunSpread, learn_spread
 from perflaw.check.spec_calls import (
     FACTORS,
     PENALTY_PER_TENTH,
+    REMEMBERED,
     GroupedCalls,
     PathCalls,
+    RunCalls,
     SpecOptions,
     by_run,
     group_calls,
     group_of,
+    put_together,
     tallies_of,
 )
 from perflaw.learn.paths.durations import cdf, mean_duration, merged, quantile, total
@@ -98,40 +102,41 @@ def durations_by_run(
     They are compared with quantiles of ``base_worth`` independent calls: where durations are of two kinds, a few calls more
     of one kind move a quantile from the one to the other.
     """
-    found = []
-    for run, here in by_run(calls).items():
-        worth = sum(one.worth for one in here)
-        if worth < MIN_GROUP_WORTH:
-            continue
-        wall = merged([one.histogram for one in here])
-        margin = np.sqrt(levels * (1.0 - levels) / worth)
-        by_chance = tolerance + MAX_ERRORS * np.sqrt(levels * (1.0 - levels) * (1.0 / worth + 1.0 / base_worth))
-        wanted = np.clip([levels, levels - by_chance, levels + by_chance, levels - margin, levels + margin], 0.0, 1.0)
-        high, least, most, *ends = _log_quantiles(wall, wanted)  # all at once: most of the time goes into each call
-        low, least = _without_queueing(
-            [one.on_cpu for one in here], wall, queued_ns.get(run, 0), wanted[:2], [high, least]
-        )
-        variance = ((ends[1] - ends[0]) / 2.0) ** 2
-        found.append(RunDurations(run, here[0].platform, low, high, least, most, variance))
-    return found
+    return [
+        _durations_in_run(tuple(here), queued_ns.get(run, 0), tolerance, tuple(levels.tolist()), base_worth)
+        for run, here in by_run(calls).items()
+        if put_together(tuple(here)).worth >= MIN_GROUP_WORTH
+    ]
 
 
-def _without_queueing(
-    on_cpu: Sequence[Histogram | None], wall: Histogram, queued_ns: int, levels: Array, by_clock: Sequence[Array]
-) -> Sequence[Array]:
+@lru_cache(maxsize=REMEMBERED)
+def _durations_in_run(
+    calls: tuple[PathCalls, ...], queued_ns: int, tolerance: float, quantiles: tuple[float, ...], base_worth: float
+) -> RunDurations:
+    """The quantiles in one run. The speed of the machine, the looks at a group and a watch's next round ask for the same."""
+    here, levels = put_together(calls), np.array(quantiles)
+    margin = np.sqrt(levels * (1.0 - levels) / here.worth)
+    by_chance = tolerance + MAX_ERRORS * np.sqrt(levels * (1.0 - levels) * (1.0 / here.worth + 1.0 / base_worth))
+    wanted = np.clip([levels, levels - by_chance, levels + by_chance, levels - margin, levels + margin], 0.0, 1.0)
+    high, least, most, *ends = _log_quantiles(here.wall, wanted)  # all at once: most of the time goes into each call
+    low, least = _without_queueing(here, queued_ns, wanted[:2], [high, least])
+    variance = ((ends[1] - ends[0]) / 2.0) ** 2
+    return RunDurations(calls[0].run, calls[0].platform, low, high, least, most, variance)
+
+
+def _without_queueing(calls: RunCalls, queued_ns: int, levels: Array, by_clock: Sequence[Array]) -> Sequence[Array]:
     """Log quantiles without queueing, from those ``by_clock``: the kernel says how long a run queued in all, not which calls.
 
     Calls were off the CPU because they waited or because they queued. Of that time, up to ``queued_ns`` may be queueing.
     """
-    known = [one for one in on_cpu if one is not None]
-    if len(known) < len(on_cpu):
+    if calls.on_cpu is None:
         return by_clock
-    cpu = merged(known)
-    queued = queued_part(wall, cpu, queued_ns)
-    by_cpu = np.minimum(by_clock, _log_quantiles(cpu, levels))
+    queued = queued_part(calls.wall, calls.on_cpu, queued_ns)
+    by_cpu = np.minimum(by_clock, _log_quantiles(calls.on_cpu, levels))
     return [*np.log((1.0 - queued) * np.exp(by_clock) + queued * np.exp(by_cpu))]
 
 
+@lru_cache(maxsize=REMEMBERED)
 def queued_part(wall: Histogram, cpu: Histogram, queued_ns: int) -> float:
     """Which part of the calls' time off the CPU may be queueing, 0 to 1, in a run that queued so long."""
     off = _sum(wall) - _sum(cpu)

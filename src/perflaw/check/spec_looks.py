@@ -19,6 +19,7 @@ from perflaw.check.spec_calls import (
     borders_on,
     by_run,
     path_as_mined,
+    put_together,
     shares_below,
 )
 from perflaw.check.spec_location import (
@@ -28,7 +29,7 @@ from perflaw.check.spec_location import (
     location_effects,
     queued_part,
 )
-from perflaw.learn.paths.durations import cdf, merged, total
+from perflaw.learn.paths.durations import cdf, total
 from perflaw.types.specifications import CallPath, MinedSpec, PathGroup, PathSpec
 
 SHARE_DOUBT, LOCATION_DOUBT = 0.2, float(np.log(2.0))
@@ -285,6 +286,7 @@ def location_looks(
         return []
     base = base_effects(group, group.runs)
     known = {(one.platform, one.run) for one in calls} & settings.speeds.keys()
+    machine = np.exp(np.median([settings.speeds[key].log_factor for key in known], axis=0)).tolist()
     return [
         LocationLook(
             calls=tuple(calls),
@@ -296,7 +298,7 @@ def location_looks(
             level=level,
             expected=effect.expected,
             difference=effect.whole,
-            machine=float(np.exp(np.median([settings.speeds[key].log_factor[level] for key in known]))),
+            machine=machine[level],
         )
         for level, effect in effects.items()
     ]
@@ -316,25 +318,22 @@ def _difference(
     The border may lie anywhere within the minimum effect and within the speeds that the machine had in this run: if that
     explains the share, the difference is 0. It is also 0 if the share lies between ``ends``, which are None for a whole group.
     """
-    spec, worth = function.mined.spec, max(sum(one.worth for one in calls), 1.0)
-    histogram, platform = merged([one.histogram for one in calls]), calls[0].platform
+    spec, platform, here = function.mined.spec, calls[0].platform, put_together(tuple(calls))
     own = function.platforms[platform]
     if ends is None:
         expected = 1.0 - shares_below(spec, place, own)[border]
         ends = expected, expected
     low, high = settings.border_range(function, platform, calls[0].run)
-    here = borders_on(spec, own)[border]
-    largest, smallest = (1.0 - cdf(histogram, [here * low, here * high])).tolist()
-    on_cpu = [one.on_cpu for one in calls if one.on_cpu is not None]
-    if len(on_cpu) == len(calls):
+    place_ns = borders_on(spec, own)[border]
+    largest, smallest = (1.0 - cdf(here.wall, [place_ns * low, place_ns * high])).tolist()
+    if here.on_cpu is not None:
         # Calls that queued for a CPU of a busy machine may be as quick as they were on it.
-        cpu = merged(on_cpu)
-        part = queued_part(histogram, cpu, function.queued_ns.get(calls[0].run, 0))
-        smallest -= part * max(smallest - 1.0 + float(cdf(cpu, [here * high])[0]), 0.0)
+        part = queued_part(here.wall, here.on_cpu, function.queued_ns.get(calls[0].run, 0))
+        smallest -= part * max(smallest - 1.0 + float(cdf(here.on_cpu, [place_ns * high])[0]), 0.0)
     nearest = min(max(expected, smallest), largest)
     expected = min(max(nearest, ends[0]), ends[1])
     share = min(max(expected, smallest), largest)
-    return share - expected, _variance(share, worth)
+    return share - expected, _variance(share, max(here.worth, 1.0))
 
 
 def _variance(share: float, worth: float) -> float:

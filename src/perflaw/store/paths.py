@@ -57,13 +57,7 @@ def read_observed(
     durations by call path, where none has the metric, and where a table is missing or damaged. ``tell`` is told the part
     that is read.
     """
-    having = [recording for recording in recordings if has_table(recording.folder, "path_about")]
-    if not having:
-        raise StoreError("no durations by call path", "no run collected them", "perflaw record --collect paths -- …")
-    able = [one for one in having if metric == TIME.name or metric in {known.name for known in one.run.metrics}]
-    if not able or metric not in (TIME.name, CPU.name):
-        what, why = f"no durations of {metric} by call path", "they are of time, and of cpu where it is measured"
-        raise StoreError(what, why, "perflaw record --metric cpu --collect paths -- …")
+    able = with_durations(recordings, metric)
     # The largest runs, whose tables take longest to read, often come last.
     sizes = np.cumsum([bytes_of(recording.folder, PATHS) for recording in able])
     folders = [recording.folder for recording in able]
@@ -80,35 +74,74 @@ def read_observed(
     return observed_in(runs(), components, metric)
 
 
+def with_durations(recordings: Sequence[Recording], metric: str) -> list[Recording]:
+    """The recordings that have durations of the metric by call path; StoreError if none has."""
+    having = [recording for recording in recordings if has_table(recording.folder, "path_about")]
+    if not having:
+        raise StoreError("no durations by call path", "no run collected them", "perflaw record --collect paths -- …")
+    able = [one for one in having if metric == TIME.name or metric in {known.name for known in one.run.metrics}]
+    if not able or metric not in (TIME.name, CPU.name):
+        what, why = f"no durations of {metric} by call path", "they are of time, and of cpu where it is measured"
+        raise StoreError(what, why, "perflaw record --metric cpu --collect paths -- …")
+    return able
+
+
 def observed_in(
     runs: Iterable[tuple[Run, Tables]], components: Collection[str] | None = None, metric: str = TIME.name
 ) -> list[Observed]:
     """:func:`read_observed` of runs whose tables are in memory, those of ``PATHS`` and ``components`` among them."""
+    return put_together((paths_in_run(run, tables, components, metric) for run, tables in runs), metric)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionInRun:
+    """Durations of one function by call path in one run."""
+
+    share: float
+    """Its share of the run's time."""
+    build: str
+    """Its build: the digest of its file, or that of the run."""
+    paths: tuple[CallPath, ...]
+    """Its call paths."""
+    observations: tuple[Observation, ...]
+    """Its observations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathsInRun:
+    """Durations by call path in one run."""
+
+    run: Run
+    """The run."""
+    about: PathsAbout
+    """Facts about all of them."""
+    functions: Mapping[str, FunctionInRun]
+    """By function."""
+
+
+def paths_in_run(run: Run, tables: Tables, components: Collection[str] | None, metric: str) -> PathsInRun:
+    """The durations of the functions that were chosen or are hot, or of these ``components`` alone."""
+    ((build, tick, probe_ns, dropped),) = tables["path_about"]
+    names: dict[int, list[str]] = {}  # of each path; rows stand in their order
+    for path, _, name in tables["call_paths"]:
+        names.setdefault(path, []).append(name)
+    paths = {path: tuple(parts) for path, parts in names.items()}
+    builds, selected = _builds(run, tables), run.configuration.get("select", "")
+    functions = {}
+    for number, name, share in tables["path_functions"]:
+        if components is None or name in components:
+            places: dict[CallPath, int] = {}
+            found = tuple(_observations(tables, number, metric, paths, places, run.id, selected))
+            functions[name] = FunctionInRun(share, str(builds.get(name, build)), tuple(places), found)
+    return PathsInRun(run, PathsAbout(build, tick, probe_ns, dropped), functions)
+
+
+def put_together(runs: Iterable[PathsInRun], metric: str) -> list[Observed]:
+    """The observations of each function in all runs; functions with most time come first."""
     functions: dict[str, _FunctionPaths] = {}
-    for run, tables in runs:
-        ((build, tick, probe_ns, dropped),) = tables["path_about"]
-        names: dict[int, list[str]] = {}  # of each path; rows stand in their order
-        for path, _, name in tables["call_paths"]:
-            names.setdefault(path, []).append(name)
-        paths = {path: tuple(parts) for path, parts in names.items()}
-        builds = _builds(run, tables)
-        for number, name, share in tables["path_functions"]:
-            if components is not None and name not in components:
-                continue
-            function = functions.setdefault(name, _FunctionPaths())
-            function.probes.append(probe_ns)
-            function.shares.append((share, float(max(run.span_ns, 1))))
-            if dropped:
-                note = f"{dropped} functions with little time of their own were dropped for lack of room"
-                function.notes[note] = None
-            place = function.platform(Platform(run.host, str(builds.get(name, build)), tick), run.sources, build)
-            selected = run.configuration.get("select", "")
-            function.observations += [
-                replace(one, selected=selected)
-                for one in _observations(tables, number, metric, paths, function.paths, place, run.id)
-            ]
-            if run.machine:
-                function.queued_ns[run.id] = run.machine.queued_ns
+    for one in runs:
+        for name, of_run in one.functions.items():
+            functions.setdefault(name, _FunctionPaths()).add(one, of_run)
     observed = [function.observed(name, metric) for name, function in functions.items()]
     return sorted(observed, key=lambda one: (-(one.share or 0.0), one.component))
 
@@ -161,6 +194,23 @@ class _FunctionPaths:
     queued_ns: dict[str, int] = field(default_factory=dict)
     """Run → time that it queued for a CPU."""
 
+    def add(self, run: PathsInRun, function: FunctionInRun) -> None:
+        """Add what one run says of it."""
+        about = run.about
+        self.probes.append(about.probe_ns)
+        self.shares.append((function.share, float(max(run.run.span_ns, 1))))
+        if about.dropped:
+            self.notes[f"{about.dropped} functions with little time of their own were dropped for lack of room"] = None
+        new = Platform(run.run.host, function.build, about.tick)
+        platform = self.platform(new, run.run.sources, about.build)
+        places = [self.paths.setdefault(path, len(self.paths)) for path in function.paths]
+        is_same = not platform and places == list(range(len(places)))
+        self.observations += (
+            function.observations if is_same else [_moved(one, places, platform) for one in function.observations]
+        )
+        if run.run.machine:
+            self.queued_ns[run.run.id] = run.run.machine.queued_ns
+
     def platform(self, new: Platform, sources: Mapping[str, str], whole: str) -> int:
         """The place of a run's platform: that of earlier runs if none of the files that both know has changed.
 
@@ -191,14 +241,25 @@ class _FunctionPaths:
         )
 
 
+def _moved(one: Observation, places: Sequence[int], platform: int) -> Observation:
+    """An observation whose call paths and platform have other places."""
+    return replace(
+        one,
+        paths={places[path]: histogram for path, histogram in one.paths.items()},
+        path_batches={places[path]: batches for path, batches in one.path_batches.items()},
+        cpu_paths={places[path]: histogram for path, histogram in one.cpu_paths.items()},
+        platform=platform,
+    )
+
+
 def _observations(
     tables: Tables,
     function: int,
     metric: str,
     paths: Mapping[int, CallPath],
     places: dict[CallPath, int],
-    platform: int,
     run: str,
+    selected: str,
 ) -> Iterator[Observation]:
     """The observations of a function in a run. ``paths`` numbers the run's paths; ``places`` gets those that are met."""
 
@@ -224,10 +285,11 @@ def _observations(
             {place(path): histogram for path, histogram in histograms.get(number, {}).items()},
             sums.get(WHOLE, _NO_BATCHES),
             {place(path): batch for path, batch in sums.items() if path != WHOLE},
-            platform,
+            0,
             run,
             nested,
             cpu_paths={place(path): histogram for path, histogram in on_cpu.get(number, {}).items()},
+            selected=selected,
         )
 
 

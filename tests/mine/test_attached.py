@@ -30,6 +30,7 @@ from perflaw.record.attach.process import native_program, running_program
 from perflaw.record.attach.session import prepare
 from perflaw.record.attach.stack_samples import StackSampler
 from perflaw.record.compiled.inject.choice import all_functions
+from perflaw.record.process import Siblings, siblings_of
 from perflaw.record.settings import RecordSettings
 from perflaw.store.experiment import open_experiment
 from perflaw.store.paths import read_observed
@@ -358,6 +359,79 @@ def test_a_process_that_waits_for_its_workers_names_the_busiest_one(perflaw: Run
         program.communicate("", timeout=30)
     assert "has used more CPU time" in errors
     assert f"perflaw mine --attach {child}" in errors
+
+
+WORKERS = """
+import os, sys, time
+WORK = "import sys\\nprint(flush=True)\\nwhile True: pass\\n"
+REST = "import sys\\nprint(flush=True)\\nsys.stdin.read()\\n"
+import subprocess
+workers = [
+    subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE) for text in (REST, WORK)
+]
+for worker in workers:
+    worker.stdout.readline()
+print(*[worker.pid for worker in workers], flush=True)
+sys.stdin.read()
+for worker in workers:
+    worker.kill()
+"""
+"""A server with a worker that has nothing to do, and one that works."""
+
+SPEC_OF_REST = """schema: perflaw.spec/1
+runs: []
+functions:
+- function: app.work
+  metric: time
+  borders: [1 ms]
+  groups:
+  - id: a1
+    when: always
+    shares: [0.9, 0.1]
+"""
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[tuple[int, int]]:
+    """The ids of its idle worker and of its busy one."""
+    (folder / "server.py").write_text(WORKERS)
+    with subprocess.Popen(
+        [sys.executable, "server.py"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as program:
+        idle, busy = map(int, program.stdout.readline().split())
+        yield idle, busy
+        program.communicate("", timeout=30)
+
+
+def test_the_siblings_of_a_worker_are_those_of_its_server_and_no_others(tmp_path: Path) -> None:
+    with server(tmp_path) as (idle, busy):
+        assert siblings_of(idle) == [busy]
+        siblings = Siblings(idle)
+        while not (found := siblings.busiest(0.2e9)):
+            time.sleep(0.1)
+        assert found.pid == busy
+        assert found.cpu_ns >= 0.2e9 > found.own_ns
+        assert Siblings(busy).busiest(0.0) is None
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as own:
+        assert siblings_of(own.pid) == []  # what this process itself has started is no server's
+        own.communicate(b"")
+
+
+@pytest.mark.parametrize("words", [("mine",), ("check", "spec.yaml"), ("check", "spec.yaml", "--watch")])
+def test_an_idle_worker_is_told_that_its_sibling_works(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "spec.yaml").write_text(SPEC_OF_REST)
+    verb = f"perflaw check spec.yaml -e default --attach {{}}{' --watch' * ('--watch' in words)}"
+    again = "perflaw mine --attach {}" if words == ("mine",) else verb
+    with server(tmp_path) as (idle, busy), started_perflaw(tmp_path, *words, "--attach", idle) as loop:
+        assert loop.stderr
+        for line in loop.stderr:
+            if "sibling" in line:
+                break
+        loop.send_signal(signal.SIGINT)
+        _, rest = loop.communicate(timeout=60)
+    assert f"process {idle} has used 0.0" in line
+    assert line.endswith(f": {again.format(busy)}\n")
+    assert rest.count(" s of CPU time in ") == 0  # it is told once
 
 
 SHELL = """

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from perflaw.api.mining import read_specs
-from perflaw.cli.live_mining import spent_words
+from perflaw.cli.live_mining import SiblingRemark, spent_words
 from perflaw.cli.live_outputs import DurationExport, LiveOutputs, WatchMetrics, print_verdicts
 from perflaw.cli.progress import note
 from perflaw.cli.record_messages import print_build
@@ -77,7 +77,9 @@ def check_running(
             while not ends() and (left := deadline - time.monotonic()) > 0:
                 time.sleep(min(left, 0.05))
 
-        rounds = SpecRounds(process, account, callers, rest, ends)
+        again = f"perflaw check {source} -e {experiment} --attach {{}}{' --watch' if watch else ''}"
+        siblings = SiblingRemark(account, again)
+        rounds = SpecRounds(process, account, callers, rest, ends, siblings.tell)
         with process:
             rounds.sample()
             if watch:

@@ -56,7 +56,7 @@ def mine_running(
     A process that comes to run another program, as a shell does by ``exec``, is measured anew.
     """
     from perflaw.mine.budget import Budget, own_cpu_ns
-    from perflaw.record.process import SignalRelay, busiest_child
+    from perflaw.record.process import Siblings, SignalRelay, busiest_child
     from perflaw.store.experiment import open_experiment
 
     target = open_experiment(experiment)
@@ -68,6 +68,7 @@ def mine_running(
         relay.process = started
         deadline = math.inf if seconds is None else time.monotonic() + seconds
         learnt = own_ns = 0
+        siblings = Siblings(known)
         while True:
             try:
                 process = process or attach(known, started)
@@ -100,17 +101,20 @@ def mine_running(
             time.sleep(_LOOK_S)
         status = started.returncode if started else 0
         if not learnt and not status:
-            child = busiest_child(known)
+            child, sibling = busiest_child(known), siblings.busiest(account.least_cpu_ns)
+            busier = child or (sibling.pid if sibling else None)
             why = (
                 f"process {child}, which it has started, has used more CPU time"
                 if child
+                else f"its sibling {busier} (same parent, same program) has used more CPU time"
+                if busier
                 else "it ended before a function was known to be hot and had been timed"
                 if has_ended
                 else "the budget did not yet pay for perflaw's own CPU time, or it was idle"
                 if account.counts_own
                 else "it was idle or was left before a function was known to be hot and had been timed"
             )
-            again = "ps -ef" if has_ended and not child else f"perflaw mine --attach {child or known} --seconds 60"
+            again = "ps -ef" if has_ended and not busier else f"perflaw mine --attach {busier or known} --seconds 60"
             raise TargetError(f"process {known}: nothing was learnt", why, again)
         return Mined(status, learnt)
 
@@ -142,7 +146,8 @@ def _measure(
     def ends() -> bool:
         return bool(is_over()) or (started is not None and started.poll() is not None)
 
-    loop = MiningLoop(process, account, journal, ends, tell)
+    waiting = SiblingRemark(account, "perflaw mine --attach {}")
+    loop = MiningLoop(process, account, journal, ends, tell, waiting.tell)
     if known_specs:
         loop.knowledge.start_from(known_specs, time.time_ns())
         note(f"{len(known_specs)} functions are known from earlier recordings of {target.name} and measured first")
@@ -166,6 +171,27 @@ def spent_words(account: Budget) -> str:
     counted = "included" if account.counts_own else "not included"
     target = f"target {100 * account.target:.1f} % of {'CPU time' if account.counts_own else 'throughput'}"
     return f"spent {100 * account.share:.1f} % ({target}) · perflaw itself took {own}, {counted}"
+
+
+class SiblingRemark:
+    """Says once that a process is measured which has nothing to do, while a sibling of it works."""
+
+    def __init__(self, account: Budget, again: str) -> None:
+        """``again``: the command that measures the sibling, with ``{}`` for its id."""
+        from perflaw.record.process import Siblings
+
+        self.account, self.again = account, again
+        self._siblings = Siblings(account.pid)
+        self._is_told = False
+
+    def tell(self) -> None:
+        """Say it if it was so since the last time; call this where nothing could be measured for a while."""
+        if self._is_told:
+            return
+        if busy := self._siblings.busiest(self.account.least_cpu_ns):
+            note(f"{busy.words(self.account.pid)}: {self.again.format(busy.pid)}")
+            self._is_told = True
+        self._siblings.restart()
 
 
 def _known(experiment: Experiment) -> list[PathSpec]:

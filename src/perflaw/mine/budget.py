@@ -234,6 +234,11 @@ class Budget:
         """Of each time with probes the cost by the number of calls, and the CPU time of the program."""
 
     @property
+    def least_cpu_ns(self) -> float:
+        """CPU time of a program of which the target permits to load the tracer once."""
+        return ATTACH_NS / self.target
+
+    @property
     def counts_own(self) -> bool:
         """Whether CPU time of perflaw itself counts against the target."""
         return self.of == "cpu"

@@ -31,9 +31,13 @@ class MiningLoop:
 
     def __init__(
         self, process: AttachedProcess, budget: Budget, journal: Journal, is_over: Callable[[], bool],
-        told: Callable[[str], None],
+        told: Callable[[str], None], tell_waiting: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """``is_over``: whether to end now; ``told`` gets each finding in words."""
+        """``is_over``: whether to end now; ``told`` gets each finding in words.
+
+        ``tell_waiting`` is called after each ten seconds in which nothing was hot and nothing was measured.
+        """
+        self.tell_waiting = tell_waiting
         self.process, self.budget, self.journal, self.is_over, self.told = process, budget, journal, is_over, told
         self.knowledge = Knowledge()
         self._failures = 0
@@ -131,6 +135,8 @@ class MiningLoop:
         if waits and not self._is_child_told and (child := busiest_child(self.process.pid)):
             self._is_child_told = True
             self.told(f"nothing is hot; process {child}, which it has started, uses more CPU time: --attach {child}")
+        elif window and waits and not window.measurements:
+            self.tell_waiting()
         if window:
             self.journal.write("budget", {**_rounded(window), "share": window.share})
             if window.action:

@@ -65,9 +65,14 @@ class SpecRounds:
         callers: Mapping[str, SpecCallers],
         rest: Callable[[float], None],
         ends: Callable[[], bool],
+        tell_waiting: Callable[[], None] = lambda: None,
     ) -> None:
-        """``callers``: by specified function, in the order of their use; ``rest`` waits, ``ends``: whether to stop."""
+        """``callers``: by specified function, in the order of their use; ``rest`` waits, ``ends``: whether to stop.
+
+        ``tell_waiting`` is called after each ten seconds in which the program did too little for anything to be recorded.
+        """
         self.process, self.budget, self.callers, self.rest, self.ends = process, budget, dict(callers), rest, ends
+        self.tell_waiting = tell_waiting
         self.knowledge = Knowledge()
         self._alone: set[str] = set()
         self._number = 0
@@ -135,6 +140,9 @@ class SpecRounds:
         self.rest(self.budget.pause_s(ROUND_S))
         while self._must_wait(reserving) and not self.ends():
             self.rest(self.budget.pause_s(ROUND_S))
+            window = self.budget.settle_window({})
+            if window and not window.measurements:
+                self.tell_waiting()
         if self.ends():
             return ""
         callers: dict[str, None] = {}

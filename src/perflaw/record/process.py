@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Final
@@ -120,10 +121,15 @@ ProcessStarts = dict[int, str]
 """Process id → when the process began."""
 
 
+def _everyone() -> dict[int, list[str]]:
+    """Id of each process → the fields of its state."""
+    pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+    return {number: fields for number in pids if (fields := stat_of(number))}
+
+
 def family_of(pid: int) -> ProcessStarts:
     """A process and its descendants, in an order in which parents come first."""
-    pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
-    everyone = {number: fields for number in pids if (fields := stat_of(number))}
+    everyone = _everyone()
     family: ProcessStarts = {}
     waiting = [pid]
     while waiting:
@@ -144,6 +150,67 @@ def busiest_child(pid: int) -> int | None:
     cpu_ns = {one: cpu_ns_of(one) for one in family if one not in own}
     busiest = max(cpu_ns, key=lambda one: cpu_ns[one], default=pid)  # the process is the first of several
     return None if busiest == pid else busiest
+
+
+def siblings_of(pid: int) -> list[int]:
+    """Other processes that the parent of a process has started and that run the program of both, as workers of a server do."""
+
+    def program(one: int) -> str:
+        try:
+            return str(Path(f"/proc/{one}/exe").readlink())
+        except OSError:  # it has ended, or is another user's
+            return ""
+
+    everyone = _everyone()
+    if pid not in everyone:
+        return []
+    own, parent = program(pid), int(everyone[pid][PARENT])
+    if parent == os.getpid() or not own or program(parent) != own:
+        return []
+    children = (one for one, fields in everyone.items() if fields[PARENT] == str(parent))
+    return [one for one in children if one not in (pid, os.getpid()) and program(one) == own]
+
+
+@dataclass(frozen=True, slots=True)
+class BusySibling:
+    """A process that works while its sibling, which is measured, does not."""
+
+    pid: int
+    """The sibling of the process that is measured."""
+    cpu_ns: int
+    """CPU time that it has used."""
+    own_ns: int
+    """CPU time that the measured process has used meanwhile."""
+    seconds: float
+    """How long that was."""
+
+    def words(self, pid: int) -> str:
+        """What this says of the process that is measured."""
+        own = f"process {pid} has used {self.own_ns / 1e9:.2f} s of CPU time in {self.seconds:.0f} s"
+        return f"{own}, its sibling {self.pid} (same parent, same program) {self.cpu_ns / 1e9:.2f} s"
+
+
+class Siblings:
+    """The CPU time of a process and of its siblings: who attaches to a worker may have named one that has nothing to do."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.restart()
+
+    def restart(self) -> None:
+        """Count CPU time from now on."""
+        self._begun, self._before = time.monotonic(), self._cpu_ns()
+
+    def _cpu_ns(self) -> dict[int, int]:
+        return {one: cpu_ns_of(one) for one in (self.pid, *siblings_of(self.pid))}
+
+    def busiest(self, least_ns: float) -> BusySibling | None:
+        """The sibling that used the most CPU time, if that is ``least_ns`` and more than the process used itself."""
+        used = {one: cpu_ns - self._before.get(one, 0) for one, cpu_ns in self._cpu_ns().items()}
+        busiest = max(used, key=lambda one: used[one])  # the process is the first of several
+        if busiest == self.pid or used[busiest] < least_ns:
+            return None
+        return BusySibling(busiest, used[busiest], used[self.pid], time.monotonic() - self._begun)
 
 
 class TimeLimit:

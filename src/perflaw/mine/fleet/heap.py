@@ -1,4 +1,7 @@
-"""Gives memory that is free within the process back to the machine, which the C library does on its own only at a heap's end.
+"""Gives memory that is free within the process back to the machine.
+
+Python keeps up to 2,000 tuples of each length that are free, until it collects all garbage, and the C library gives back
+what is free at a heap's end alone.
 
 What a stub and a controller read and learn at one time takes several times as much as what they keep of it, and what they
 keep lies among it.
@@ -7,10 +10,12 @@ keep lies among it.
 from __future__ import annotations
 
 import ctypes
+import gc
 from contextlib import suppress
 
 
 def give_back() -> None:
-    """Give free pages of all heaps back; nothing on a C library that cannot."""
+    """Empty Python's lists of free objects, and give free pages of all heaps back where the C library can."""
+    gc.collect()
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(ctypes.c_size_t(0))

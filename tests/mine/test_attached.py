@@ -363,7 +363,7 @@ def test_a_process_that_waits_for_its_workers_names_the_busiest_one(perflaw: Run
 
 WORKERS = """
 import os, sys, time
-WORK = "import sys\\nprint(flush=True)\\nwhile True: pass\\n"
+WORK = "import time\\nprint(flush=True)\\nwhile True: sum(range(10**5)), time.sleep(0.01)\\n"
 REST = "import sys\\nprint(flush=True)\\nsys.stdin.read()\\n"
 import subprocess
 workers = [
@@ -417,6 +417,7 @@ def test_the_siblings_of_a_worker_are_those_of_its_server_and_no_others(tmp_path
         own.communicate(b"")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("mine",), ("check", "spec.yaml"), ("check", "spec.yaml", "--watch")])
 def test_an_idle_worker_is_told_that_its_sibling_works(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC_OF_REST)

@@ -183,7 +183,7 @@ class WatchRemarks:
         calls = count(statistics.median(known.calls))
         rate = f"at {calls} calls of a group in a round, every {self.watch.round_s:.0f} s"
         soon = f"{SOON_S / 60:g} minutes"
-        note(f"a slowdown of all calls is told within {soon} from a factor of {middle} on ({groups}), {rate}")
+        note(f"calls that all get slower are told within {soon} from a factor of {middle} on ({groups}), {rate}")
         return True
 
     def _tell_uncalled(self) -> None:

@@ -545,7 +545,8 @@ def observed_twice(folder: Path, pid: int, request: Request) -> Iterator[str]:
     """What a measurement has observed, and what its recording says on the disk."""
     experiment = open_experiment("kept", folder)
     with AttachedProcess(experiment, pid, nothing) as process:
-        measurement = process.measure(request)
+        measurements = (process.measure(request) for _ in range(20))  # a busy machine may run it in few of them
+        measurement = next(one for one in measurements if one.run)
     yield measurement.to_json()
     read = read_observed([experiment.recording(measurement.run)], request.functions)
     yield replace(measurement, observed=tuple(read)).to_json()
@@ -560,7 +561,7 @@ def test_what_a_measurement_observed_is_what_its_recording_says(tmp_path: Path) 
         assert json.loads(here)["observed"]
         left = open_experiment("left", tmp_path)
         with AttachedProcess(left, program.pid, nothing, keeps=False) as process:
-            assert process.measure(request).observed
+            assert any(process.measure(request).observed for _ in range(20))
         assert not list(left.folder.rglob("*.parquet"))
         (tmp_path / "go").unlink()
         program.communicate(timeout=30)

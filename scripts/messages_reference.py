@@ -29,6 +29,7 @@ KINDS = {
     "WireError": "a collector or agent cannot be reached, or refuses",
     "NotAnswered": "a controller does not answer",
     "DatabaseLost": "a controller's database is gone",
+    "ProcessLost": "a process of perflaw's own has ended",
     "PerflawError": "anything else",
 }
 """Class of an error → what it is about."""

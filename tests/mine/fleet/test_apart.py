@@ -8,8 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from perflaw.errors import PerflawError
-from perflaw.mine.fleet.apart import apart
+from perflaw.mine.fleet.apart import ProcessLost, apart
 from perflaw.mine.fleet.database import DatabaseLost
 from tests.mine.fleet.test_heap import resident
 
@@ -53,13 +52,13 @@ def test_an_error_of_the_function_is_raised_here_as_it_is():
     ("function", "number", "why"), [(killed, signal.SIGKILL, "SIGKILL"), (ended, 3, "exit status 3")]
 )
 def test_a_process_that_ends_before_it_answers_is_told(function, number, why):
-    with pytest.raises(PerflawError, match=f"its process ended: {why} · try: free -m"):
+    with pytest.raises(ProcessLost, match=f"before it answered: it ended by {why} · try: free -m"):
         apart(function, number)
     assert apart(halved, 2)[0] == 1
 
 
 def test_an_interrupt_in_a_terminal_is_not_for_the_process():
-    with pytest.raises(PerflawError, match="exit status 7"):
+    with pytest.raises(ProcessLost, match="exit status 7"):
         apart(interrupted, 7)
 
 

@@ -18,6 +18,10 @@ T = TypeVar("T")
 _CONTEXT: Final = multiprocessing.get_context("forkserver")
 
 
+class ProcessLost(PerflawError):
+    """A process of perflaw's own has ended before it answered."""
+
+
 def import_ahead(modules: Collection[str]) -> None:
     """Have the server process import these modules when it begins, so that no call has to."""
     _CONTEXT.set_forkserver_preload(list(modules))
@@ -26,7 +30,7 @@ def import_ahead(modules: Collection[str]) -> None:
 def apart(function: Callable[..., T], *arguments: object) -> T:
     """What a function of a module gives for these arguments; all of them can be pickled.
 
-    PerflawError as the function raises it, and if its process ends before it has answered.
+    PerflawError as the function raises it; ProcessLost if its process ends before it has answered.
     """
     receiving, sending = _CONTEXT.Pipe(duplex=False)
     process = _CONTEXT.Process(target=_answer, args=(sending, function, arguments), daemon=True)
@@ -39,8 +43,8 @@ def apart(function: Callable[..., T], *arguments: object) -> T:
             given, error = None, None
         process.join()
     if process.exitcode:
-        ended = signal.Signals(-process.exitcode).name if process.exitcode < 0 else f"exit status {process.exitcode}"
-        raise PerflawError(f"{function.__name__}: its process ended", ended, "free -m")
+        name = signal.Signals(-process.exitcode).name if process.exitcode < 0 else f"exit status {process.exitcode}"
+        raise ProcessLost("a process that mines has ended before it answered", f"it ended by {name}", "free -m")
     if error:
         raise error
     return given  # type: ignore[no-any-return]  # what the function gave went through a pipe

@@ -1,7 +1,7 @@
 """Calls functions in a process of their own, whose memory ends with it.
 
-What mining takes for a moment is several times what is kept of it, and what is kept lies among it, so that a process which
-mines again and again grows for hours. Here a server process that has imported the learner forks one for each call.
+Mining takes several times as much memory as what is kept of it, and what is kept lies among it, so that a process which mines
+again and again grows. Here a server process that has imported the learner is forked for each call.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def apart(function: Callable[..., T], *arguments: object) -> T:
             process.start()
         try:
             given, error = receiving.recv()
-        except EOFError:
+        except EOFError:  # it has ended, which its status says
             given, error = None, None
         process.join()
     if process.exitcode:
@@ -51,7 +51,7 @@ def apart(function: Callable[..., T], *arguments: object) -> T:
 
 
 def _answer(to: Connection, function: Callable[..., Any], arguments: tuple[object, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of Ctrl-C in a terminal, which ends the controller
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the controller, which then ends
     answer: tuple[object, PerflawError | None]
     try:
         answer = function(*arguments), None

@@ -138,7 +138,7 @@ def asking_program(pid: int) -> RunningProgram:
 def native_program(pid: int) -> NativeProgram | None:
     """The compiled program of a process; None if it is Python itself, or nothing is known of it without touching it.
 
-    A program that has Python built in, as unbound or gdb, is a compiled one: its Python functions are not recorded.
+    A program that has Python built in, such as unbound or gdb, is a compiled one: its Python functions are not recorded.
     """
     try:
         executable = (Path("/proc") / str(pid) / "exe").readlink()
